@@ -1,0 +1,57 @@
+//! What every engine that runs a program tells the modelled core.
+//!
+//! A program is a set of static blocks and, per thread, the order in which they ran with the
+//! memory that they touched. The direction of a branch is not said: it is where the next block
+//! starts.
+//!
+//! ```text
+//! block 7:  0x401000 mov rax,[rdi]      executed(7, 3, [load 0x7f..10 @0, store 0x7f..18 @1])
+//!           0x401003 mov [rsi],rax      executed(9, 2, [])          <- 7's jne was taken to 9
+//!           0x401006 jne 0x401020
+//! ```
+
+/// One instruction as found in memory when it was translated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Code {
+    /// Its address in the process.
+    pub pc: u64,
+    /// Its bytes; those after `len` are zero.
+    pub bytes: [u8; 15],
+    /// How many of the bytes are the instruction.
+    pub len: u8,
+}
+
+/// A stretch of code that is entered at the top and runs to its end unless it faults.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StaticBlock {
+    /// Its instructions in order; never empty.
+    pub instructions: Box<[Code]>,
+}
+
+/// A static block by its number, dense from 0 in order of first translation.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct BlockId(pub u32);
+
+/// A memory access by an executed instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Access {
+    /// The first byte touched.
+    pub address: u64,
+    /// Which instruction of the block did it.
+    pub instruction: u16,
+    /// How many bytes.
+    pub size: u8,
+    /// Whether it wrote.
+    pub is_store: bool,
+}
+
+/// One thread of the program, which has a modelled core to itself.
+///
+/// Implementors own their state, so that threads run without locks.
+pub trait CoreListener: Send {
+    /// A block seen for the first time by this listener; ids arrive in order.
+    fn translated(&mut self, id: BlockId, block: &StaticBlock);
+
+    /// The first `ran` instructions of a block were executed. Accesses are in program order.
+    fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]);
+}
