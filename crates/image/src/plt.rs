@@ -170,12 +170,20 @@ fn aarch64_entries(data: &[u8], address: u64) -> Vec<Entry> {
         let page = (at & !0xfff).wrapping_add_signed(pages << 12);
         let slot = page.wrapping_add(u64::from(ldr >> 10 & 0xfff) * 8);
         let marked = index.checked_sub(1).and_then(|before| words.get(before)) == Some(&MARKER);
-        let start = if marked { at - 4 } else { at };
-        // The marker makes an entry six words long, four otherwise.
-        let size = if marked { 24 } else { 16 };
-        found.push(Entry { address: start, size, through: Through::Slot(slot) });
+        let start = if marked { at.wrapping_sub(4) } else { at };
+        found.push(Entry { address: start, size: 0, through: Through::Slot(slot) });
     }
+    size_up(&mut found, address.wrapping_add(data.len() as u64));
     found
+}
+
+/// Entries are four words long, six in hardened builds; the next entry tells which.
+fn size_up(entries: &mut [Entry], end: u64) {
+    let mut next = end;
+    for entry in entries.iter_mut().rev() {
+        entry.size = next.saturating_sub(entry.address).min(24);
+        next = entry.address;
+    }
 }
 
 #[cfg(test)]
@@ -211,7 +219,7 @@ mod tests {
         let expected = Entry { address: 0x1_0000, size: 16, through: Through::Slot(0x2_0018) };
         assert_eq!(aarch64_entries(&data, 0x1_0000), [expected]);
         // adrp x16 one page back, after a landing marker.
-        let words = [0xd503_245f_u32, 0xf0ff_fff0, 0xf940_0211];
+        let words = [0xd503_245f_u32, 0xf0ff_fff0, 0xf940_0211, 0, 0, 0, 0, 0];
         let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let expected = Entry { address: 0x1_0000, size: 24, through: Through::Slot(0xf000) };
         assert_eq!(aarch64_entries(&data, 0x1_0000), [expected]);
