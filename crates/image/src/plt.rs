@@ -82,18 +82,26 @@ impl Slots {
         let table = elf.sections.section(section.link(LE)).ok();
         let symbols = table.map_or(&[][..], |table| entries(elf, table));
         let mut names = table.map(|table| Names::new(elf, table));
+        let mut resolvers: HashMap<u64, Arc<str>> = HashMap::new();
         for relocation in relocations {
-            let name = match relocation.r_sym(LE, false) {
+            let name: Option<Arc<str>> = match relocation.r_sym(LE, false) {
                 0 if resolved_at_start(relocation) => {
-                    let resolver = relocation.r_addend(LE) as u64;
-                    Some(known(resolver).unwrap_or_else(|| format!("*ABS*+{resolver:#x}").into()))
+                    // Kept by address, so that many slots of one resolver share one name.
+                    let at = relocation.r_addend(LE) as u64;
+                    let name = || {
+                        known(at).map_or_else(
+                            || format!("*ABS*+{at:#x}@plt").into(),
+                            |name| format!("{name}@plt").into(),
+                        )
+                    };
+                    Some(Arc::clone(resolvers.entry(at).or_insert_with(name)))
                 }
                 0 => None,
                 index => symbols
                     .get(index as usize)
-                    .and_then(|symbol| names.as_mut()?.read(symbol.st_name(LE))),
+                    .and_then(|symbol| names.as_mut()?.read(symbol.st_name(LE)))
+                    .map(|name| format!("{name}@plt").into()),
             };
-            let name: Option<Arc<str>> = name.map(|name| format!("{name}@plt").into());
             if let Some(name) = &name {
                 self.by_address.insert(relocation.r_offset(LE), Arc::clone(name));
             }
