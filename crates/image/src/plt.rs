@@ -137,10 +137,10 @@ fn find_entries(elf: &Elf<'_>, section: &Section) -> Vec<Entry> {
 /// Entries of 16 bytes, or 8 where the section says so.
 fn x86_entries(data: &[u8], address: u64, entry_size: u64) -> Vec<Entry> {
     let size = if entry_size == 8 { 8 } else { 16 };
-    let starts = (address..).step_by(size);
-    let entries = data.chunks_exact(size).zip(starts);
+    let entries = data.chunks_exact(size).enumerate();
     entries
-        .filter_map(|(code, at)| {
+        .filter_map(|(index, code)| {
+            let at = address.wrapping_add((index * size) as u64);
             let through = x86_through(code, at)?;
             Some(Entry { address: at, size: size as u64, through })
         })
