@@ -1,0 +1,35 @@
+//! The kernel's interfaces as safe values: perf events, their rings, `bpf()`, a program held
+//! before its first instruction.
+//!
+//! Constraints: every `unsafe` block of the collector's side lives here, each a few lines around
+//! one system call or one mapping. A failed call keeps its `errno`, and [`Refusal`] tells 'not
+//! permitted' from 'not there'.
+//!
+//! Not for: deciding what to sample or count, remembering maps (see `collect`), or event names
+//! (see `pmu`).
+//!
+//! ```text
+//! Held::fork(cmd) ──pid──► Sampler::open(pid, cpu) ──mmap──► Ring ──► Record{time, …}
+//!       └──go()──► exec: counting and sampling begin with the program's first instruction
+//! ```
+
+mod attr;
+mod bpf;
+mod counter;
+mod held;
+mod open;
+mod record;
+mod refusal;
+mod ring;
+mod sampler;
+mod wait;
+
+pub use bpf::{BpfAbilities, probe_bpf};
+pub use counter::{Counter, Reading};
+pub use held::{ExecFailed, Held, Running};
+pub use open::{BreakpointKind, probe, probe_breakpoint};
+pub use record::{ForkOrExit, Mapping, Record, RecordBody, SampleMode, parse_record};
+pub use refusal::Refusal;
+pub use ring::{Ring, RingRead};
+pub use sampler::{Precision, Rate, Sampler, SamplerRequest};
+pub use wait::{Ended, Usage, wait_for_any};
