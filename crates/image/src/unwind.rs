@@ -2,6 +2,10 @@
 //!
 //! A stripped program keeps this table, since exceptions and profilers need it. The sorted index
 //! beside it (.eh_frame_hdr) is not used: it may be missing, and a full pass is quick.
+//!
+//! Unwinders look up the byte before a return address. The code that returns from a signal
+//! handler is never called, so the C library lets its range begin one byte early, inside the
+//! padding; that byte is given back.
 
 use std::collections::HashMap;
 
@@ -47,8 +51,10 @@ fn ranges(data: &[u8], bases: &BaseAddresses) -> Vec<Extent> {
             commons.get(&at.0).cloned().ok_or(gimli::Error::NotCieId(at.0 as u64))
         });
         if let Ok(fde) = parsed {
-            let start = fde.initial_address();
-            ranges.push(Extent { start, end: start.saturating_add(fde.len()) });
+            let (start, len) = (fde.initial_address(), fde.len());
+            let early = u64::from(fde.is_signal_trampoline() && start % 4 == 3);
+            let end = start.saturating_add(len);
+            ranges.push(Extent { start: start.saturating_add(early), end });
         }
     }
     ranges.retain(|range| range.start < range.end);
