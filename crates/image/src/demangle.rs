@@ -14,8 +14,8 @@ const RAW_BYTES_MAX: usize = 16 << 10;
 const NAME_BYTES_MAX: usize = 64 << 10;
 /// Deepest recursion into a C++ name. The parser tries alternatives again at every level, so a
 /// hostile name costs exponentially more the deeper it may go: a hundred bytes took most of a
-/// minute at 96, while here the worst found takes a fraction of a second. Of 144,000 names in
-/// the libraries of a desktop two in a thousand nest deeper, and stay raw.
+/// minute at 96, while here the worst found takes a fraction of a second. Of the 144,000 names in
+/// one system's libraries two in a thousand nest deeper, and stay raw.
 const DEPTH_MAX: u32 = 48;
 
 /// The readable form of a Rust (v0 or legacy) or C++ (Itanium) name; any other name as it is.
