@@ -22,14 +22,16 @@ mod record;
 mod refusal;
 mod ring;
 mod sampler;
+mod signals;
 mod wait;
 
 pub use bpf::{BpfAbilities, probe_bpf};
 pub use counter::{Counter, Reading};
 pub use held::{ExecFailed, Held, Running};
-pub use open::{BreakpointKind, probe, probe_breakpoint};
+pub use open::{BreakpointKind, probe, probe_breakpoint, probe_system_wide};
 pub use record::{ForkOrExit, Mapping, Record, RecordBody, SampleMode, parse_record};
 pub use refusal::Refusal;
 pub use ring::{Ring, RingRead};
 pub use sampler::{Precision, Rate, Sampler, SamplerRequest};
-pub use wait::{Ended, Usage, wait_for_any};
+pub use signals::Bystander;
+pub use wait::{Ended, ProcessFd, Usage, wait_for_any};

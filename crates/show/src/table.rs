@@ -3,14 +3,14 @@
 //! Every column but the last is as wide as its widest cell; the last one takes what is left and
 //! wraps, or is cut where wrapping would leave a sliver.
 
-use crate::{Align, Cell, Colour, Column, Row, Table, Tone};
+use crate::{Align, Cell, Colour, Column, Row, Shown, Table, Tone};
 
 /// The least width in which wrapping still reads well.
 const LEAST_WRAP: usize = 20;
 
 pub(crate) fn lines(table: &Table, width: usize, colour: Colour) -> Vec<String> {
     let shown: Vec<usize> =
-        (0..table.columns.len()).filter(|&c| !table.columns[c].json_only).collect();
+        (0..table.columns.len()).filter(|&c| table.columns[c].shown != Shown::InJson).collect();
     let limit = table.text_rows.unwrap_or(usize::MAX);
     let rows: Vec<&Row> = table.rows.iter().take(limit).collect();
     let widths = widths(table, &shown, &rows);

@@ -84,24 +84,40 @@ pub struct Column {
     pub heading: &'static str,
     /// Which way it leans.
     pub align: Align,
-    /// Left out of the text form (kept in JSON).
-    pub json_only: bool,
+    /// Which form has it.
+    pub shown: Shown,
+}
+
+/// Which form of a view has a column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shown {
+    /// Text and JSON.
+    Everywhere,
+    /// JSON alone: detail that would crowd a screen.
+    InJson,
+    /// Text alone: what JSON has in other columns, put together for reading.
+    InText,
 }
 
 impl Column {
     /// A column of text.
     pub const fn text(key: &'static str, heading: &'static str) -> Column {
-        Column { key, heading, align: Align::Left, json_only: false }
+        Column { key, heading, align: Align::Left, shown: Shown::Everywhere }
     }
 
     /// A column of numbers.
     pub const fn number(key: &'static str, heading: &'static str) -> Column {
-        Column { key, heading, align: Align::Right, json_only: false }
+        Column { key, heading, align: Align::Right, shown: Shown::Everywhere }
     }
 
     /// The same column, left out of the text form.
     pub const fn only_in_json(self) -> Column {
-        Column { json_only: true, ..self }
+        Column { shown: Shown::InJson, ..self }
+    }
+
+    /// The same column, left out of JSON.
+    pub const fn only_in_text(self) -> Column {
+        Column { shown: Shown::InText, ..self }
     }
 }
 
