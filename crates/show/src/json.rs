@@ -34,7 +34,7 @@ fn body(body: &Body) -> Value {
 
 fn rows(table: &Table) -> Value {
     let row = |row: &Row| match row {
-        Row::Cells(_, cells) => {
+        Row::Cells(_, cells) | Row::InJson(cells) => {
             let kept = table.columns.iter().zip(cells).filter(|(c, _)| c.shown != Shown::InText);
             Some(kept.map(|(c, v)| (c.key.to_owned(), cell(v))).collect())
         }

@@ -126,6 +126,8 @@ impl Column {
 pub enum Row {
     /// Cells in the order of the columns.
     Cells(Tone, Vec<Cell>),
+    /// Cells that the text form passes over.
+    InJson(Vec<Cell>),
     /// Something was left out here, and what. Absent from JSON.
     Gap(String),
 }
@@ -133,7 +135,7 @@ pub enum Row {
 /// Rows under columns.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// The columns; the last one takes what width is left.
+    /// The columns.
     pub columns: Vec<Column>,
     /// The rows.
     pub rows: Vec<Row>,

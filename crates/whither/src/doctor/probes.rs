@@ -56,7 +56,7 @@ impl Probes {
             kernel_release: text("/proc/sys/kernel/osrelease").unwrap_or_default(),
             architecture: std::env::consts::ARCH.into(),
             processor: parse_processor(&cpuinfo),
-            hypervisor: hypervisor(&cpuinfo),
+            hypervisor: hypervisor(),
             paranoid: text("/proc/sys/kernel/perf_event_paranoid").and_then(|t| t.parse().ok()),
             capabilities: status_field(&status, "CapEff:")
                 .and_then(|bits| u64::from_str_radix(bits, 16).ok())
@@ -108,19 +108,13 @@ pub(crate) fn parse_processor(cpuinfo: &str) -> Processor {
     }
 }
 
-/// x86 guests see a flag; the name is in sysfs or DMI where the hypervisor gives one.
-fn hypervisor(cpuinfo: &str) -> Option<String> {
-    let flagged = cpuinfo.lines().any(|line| {
-        line.starts_with("flags") && line.split_whitespace().any(|f| f == "hypervisor")
-    });
-    let named = text("/sys/hypervisor/type").or_else(|| {
+/// The processor tells on x86; elsewhere the firmware's tables may.
+fn hypervisor() -> Option<String> {
+    perf::hypervisor_name().or_else(|| text("/sys/hypervisor/type")).or_else(|| {
         let vendor = text("/sys/class/dmi/id/sys_vendor")?;
-        ["QEMU", "Amazon EC2", "VMware", "Xen", "Google", "innotek", "Microsoft"]
-            .iter()
-            .find(|known| vendor.contains(**known))
-            .map(|known| (*known).to_owned())
-    });
-    if flagged { Some(named.unwrap_or_else(|| "a hypervisor".into())) } else { named }
+        let known = ["QEMU", "Amazon EC2", "VMware", "Xen", "Google", "Microsoft"];
+        known.iter().find(|name| vendor.contains(**name)).map(|name| (*name).to_owned())
+    })
 }
 
 /// PMUs whose events belong to a core: they carry `cpu`-like names and a `type`.

@@ -14,6 +14,9 @@ const CONTEXT: usize = 2;
 /// Lines of code a procedure: enough for a loop, short enough to read.
 const LINES: usize = 24;
 
+/// An instruction with less than one part in so many of its procedure is not worth its lines.
+const LEAST_PART: u64 = 50;
+
 /// One procedure's code, or why there is none.
 #[derive(Clone, Debug)]
 pub(crate) struct HotProcedure {
@@ -81,7 +84,9 @@ fn samples_of(offsets: &BTreeMap<Offset, Count>, start: Offset, length: u64) -> 
 
 /// Marks the hottest instructions and what stands around them, until the lines are used up.
 fn choose(lines: &mut [HotLine]) {
-    let mut hottest: Vec<usize> = (0..lines.len()).filter(|&i| lines[i].count.0 > 0).collect();
+    let whole: Count = lines.iter().map(|line| line.count).sum();
+    let matters = |line: &HotLine| line.count.0.saturating_mul(LEAST_PART) >= whole.0.max(1);
+    let mut hottest: Vec<usize> = (0..lines.len()).filter(|&i| matters(&lines[i])).collect();
     hottest.sort_by_key(|&i| (std::cmp::Reverse(lines[i].count), i));
     let mut left = LINES;
     for at in hottest {
@@ -122,7 +127,7 @@ mod tests {
 
     #[test]
     fn no_more_lines_are_shown_than_fit() {
-        let mut code = lines(&[1; 200]);
+        let mut code = lines(&[1; 45]);
         choose(&mut code);
         assert_eq!(shown(&code).len(), LINES);
         choose(&mut lines(&[]));

@@ -207,19 +207,20 @@ impl Report<'_> {
         let mut rows = Vec::new();
         let mut skipped = 0;
         for line in lines {
-            if !line.shown {
-                skipped += 1;
-                continue;
-            }
-            rows.extend(gap(skipped));
-            skipped = 0;
             let (share, samples) = match line.count {
                 Count(0) => (Cell::Empty, Cell::Empty),
                 count => (self.share_of(count), Cell::Count(count)),
             };
             let cells =
                 vec![share, samples, Cell::Hex(line.offset.0), Cell::text(line.text.as_str())];
-            rows.push(Row::Cells(tone(line.count, self.whole()), cells));
+            if line.shown {
+                rows.extend(gap(skipped));
+                skipped = 0;
+                rows.push(Row::Cells(tone(line.count, self.whole()), cells));
+            } else {
+                skipped += 1;
+                rows.push(Row::InJson(cells));
+            }
         }
         rows.extend(gap(skipped));
         rows
