@@ -1,5 +1,6 @@
 //! A program or library: what its headers say, and its procedures.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -158,8 +159,14 @@ impl Binary {
     ) -> Result<Listing, ImageError> {
         let code = self.code(bytes, procedure)?;
         let address = self.address_of(procedure.start).ok_or(ImageError::NoCode)?;
+        // A loop names the same procedure again and again, and demangling is not free.
+        let names = RefCell::new(HashMap::new());
         disassemble(self.architecture, code, address, syntax, &|target| {
-            self.describe(target, image)
+            let offset = self.offset_of(target)?;
+            let procedure = self.procedures.find(offset)?;
+            let mut names = names.borrow_mut();
+            let name = names.entry(procedure.start).or_insert_with(|| procedure.name(image));
+            Some(place_in(procedure, offset, name, image))
         })
     }
 
@@ -167,11 +174,16 @@ impl Binary {
     pub fn describe(&self, address: u64, image: &str) -> Option<String> {
         let offset = self.offset_of(address)?;
         let procedure = self.procedures.find(offset)?;
-        Some(match offset.0 - procedure.start.0 {
-            0 => procedure.name(image),
-            _ if procedure.raw_name.is_none() => format!("{image}{offset}"),
-            distance => format!("{}+{distance:#x}", procedure.name(image)),
-        })
+        Some(place_in(procedure, offset, &procedure.name(image), image))
+    }
+}
+
+fn place_in(procedure: &Procedure, offset: Offset, name: &str, image: &str) -> String {
+    match offset.0 - procedure.start.0 {
+        0 => name.to_owned(),
+        // A nameless procedure is a place already; one sum says more than two.
+        _ if procedure.raw_name.is_none() => format!("{image}{offset}"),
+        distance => format!("{name}+{distance:#x}"),
     }
 }
 
@@ -196,9 +208,17 @@ impl Claims {
         let pieces = lay_out(&layers, &self.unwind, &self.code).into_iter();
         let mut list: Vec<Procedure> = pieces
             .filter_map(|piece| {
-                let start = segments.offset_of(piece.extent.start)?;
-                let end = Offset(start.0 + (piece.extent.end - piece.extent.start));
-                Some(Procedure { start, end, raw_name: piece.name, source: piece.source })
+                let (start, last) = (piece.extent.start, piece.extent.end - 1);
+                let end = Offset(segments.offset_of(last)?.0 + 1);
+                let start = segments.offset_of(start)?;
+                // Segments that overlap may tear a piece apart; then it has no place in the file.
+                let whole = end.0.checked_sub(start.0)? == piece.extent.end - piece.extent.start;
+                whole.then_some(Procedure {
+                    start,
+                    end,
+                    raw_name: piece.name,
+                    source: piece.source,
+                })
             })
             .collect();
         // Segments need not lie in the file in the order of their addresses.

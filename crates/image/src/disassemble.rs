@@ -126,13 +126,10 @@ fn instruction(
     let mut text = String::new();
     formatter.format(decoded, &mut text);
     let target = (decoded.op0_kind() == OpKind::NearBranch64).then(|| decoded.near_branch_target());
-    if let Some(name) = target.and_then(name_of) {
-        text.push_str(&format!(" <{name}>"));
-    }
+    text.push_str(&target.map_or_else(String::new, |target| mention(name_of(target))));
     if decoded.is_ip_rel_memory_operand() {
         let data = decoded.ip_rel_memory_address();
-        let name = name_of(data).map_or_else(String::new, |name| format!(" <{name}>"));
-        text.push_str(&format!(" # {data:#x}{name}"));
+        text.push_str(&format!(" # {data:#x}{}", mention(name_of(data))));
     }
     Instruction {
         address: decoded.ip(),
@@ -140,6 +137,18 @@ fn instruction(
         text,
         target,
         flow: flow(decoded.flow_control()),
+    }
+}
+
+/// A name in angle brackets, cut if it is so long that a listing full of it would fill memory.
+fn mention(name: Option<String>) -> String {
+    const NAME_CHARACTERS_MAX: usize = 1000;
+    match name {
+        Some(name) if name.len() > NAME_CHARACTERS_MAX => {
+            format!(" <{}...>", name.chars().take(NAME_CHARACTERS_MAX).collect::<String>())
+        }
+        Some(name) => format!(" <{name}>"),
+        None => String::new(),
     }
 }
 

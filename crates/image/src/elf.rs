@@ -1,5 +1,6 @@
 //! The few readings of the ELF format that the rest of this room needs, each bounded by the file.
 
+use object::SectionIndex;
 use object::elf;
 use object::endian::LittleEndian as LE;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable};
@@ -11,11 +12,18 @@ use vocab::BuildId;
 pub(crate) type Header = elf::FileHeader64<LE>;
 pub(crate) type Section = elf::SectionHeader64<LE>;
 
+/// How many notes, and how many tables of notes, are looked through for the build-id; real files
+/// have a handful.
+const NOTES_MAX: usize = 64;
+/// The kernel loads no program with more program headers than fit in 64 KiB.
+const SEGMENTS_MAX: usize = (64 << 10) / size_of::<elf::ProgramHeader64<LE>>();
+
 /// A file whose headers have been found sound.
 pub(crate) struct Elf<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) header: &'a Header,
     pub(crate) sections: SectionTable<'a, Header>,
+    section_names: &'a [u8],
     pub(crate) segments: Segments,
 }
 
@@ -31,7 +39,10 @@ impl<'a> Elf<'a> {
         let segments = segments(header, bytes)?;
         // A file without section headers runs as well as any, so they may be missing or cut off.
         let sections = header.sections(LE, bytes).unwrap_or_default();
-        Ok(Elf { bytes, header, sections, segments })
+        let names = header.shstrndx(LE, bytes).ok();
+        let names = names.and_then(|index| sections.section(SectionIndex(index as usize)).ok());
+        let section_names = names.map_or(&[][..], |section| section.data(LE, bytes).unwrap_or(&[]));
+        Ok(Elf { bytes, header, sections, section_names, segments })
     }
 
     pub(crate) fn architecture(&self) -> Architecture {
@@ -43,7 +54,12 @@ impl<'a> Elf<'a> {
     }
 
     pub(crate) fn section(&self, name: &str) -> Option<&'a Section> {
-        self.sections.section_by_name(LE, name.as_bytes()).map(|(_, section)| section)
+        // Only as much of each name is read as is compared: a hostile table may hold one endless
+        // name for all of its sections.
+        self.sections.iter().find(|section| {
+            let held = self.section_names.get(section.sh_name(LE) as usize..).unwrap_or_default();
+            held.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
+        })
     }
 
     pub(crate) fn section_of_type(&self, kind: elf::SectionType) -> Option<&'a Section> {
@@ -65,30 +81,24 @@ impl<'a> Elf<'a> {
         let sections = self.sections.iter().filter_map(|s| s.notes(LE, self.bytes).ok().flatten());
         let headers = self.header.program_headers(LE, self.bytes).unwrap_or_default();
         let segments = headers.iter().filter_map(|s| s.notes(LE, self.bytes).ok().flatten());
-        sections.chain(segments).find_map(|notes| {
-            notes
-                .map_while(Result::ok)
-                .find(|note| {
-                    note.name() == elf::ELF_NOTE_GNU && note.n_type(LE) == elf::NT_GNU_BUILD_ID
-                })
-                .and_then(|note| BuildId::new(note.desc()))
+        sections.take(NOTES_MAX).chain(segments.take(NOTES_MAX)).find_map(|notes| {
+            let mut sound = notes.map_while(Result::ok).take(NOTES_MAX);
+            let id = sound.find(|note| {
+                note.name() == elf::ELF_NOTE_GNU && note.n_type(LE) == elf::NT_GNU_BUILD_ID
+            });
+            BuildId::new(id?.desc())
         })
     }
 
     /// The virtual addresses that hold code: executable sections, or executable segments where
     /// there are no sections; each cut to what the file maps as executable.
     pub(crate) fn code(&self) -> Vec<Extent> {
-        let named: Vec<Extent> = self.sections.iter().filter_map(executable).collect();
-        let mut code: Vec<Extent> = Vec::new();
-        for segment in self.segments.iter().filter(|segment| segment.executable) {
-            let whole = Extent { start: segment.address, end: segment.address_end() };
-            if named.is_empty() {
-                code.push(whole);
-            } else {
-                code.extend(named.iter().filter_map(|section| section.meet(whole)));
-            }
-        }
-        disjoint(code)
+        let executable_segments = self.segments.iter().filter(|segment| segment.executable);
+        let whole = executable_segments
+            .map(|segment| Extent { start: segment.address, end: segment.address_end() });
+        let named = disjoint(self.sections.iter().filter_map(executable).collect());
+        let whole = disjoint(whole.collect());
+        if named.is_empty() { whole } else { common(&named, &whole) }
     }
 }
 
@@ -111,6 +121,21 @@ pub(crate) fn holding(extents: &[Extent], address: u64) -> Option<Extent> {
     let after = extents.partition_point(|extent| extent.start <= address);
     let candidate = *extents.get(after.checked_sub(1)?)?;
     (address < candidate.end).then_some(candidate)
+}
+
+/// What two sorted, disjoint lists have in common; there are fewer pieces than extents.
+fn common(left: &[Extent], right: &[Extent]) -> Vec<Extent> {
+    let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
+    let mut common = Vec::new();
+    while let (Some(&&a), Some(&&b)) = (left.peek(), right.peek()) {
+        common.extend(a.meet(b));
+        if a.end <= b.end {
+            left.next();
+        } else {
+            right.next();
+        }
+    }
+    common
 }
 
 fn disjoint(mut extents: Vec<Extent>) -> Vec<Extent> {
@@ -146,7 +171,7 @@ fn segments(header: &Header, bytes: &[u8]) -> Result<Segments, ImageError> {
         let (offset, address) = (header.p_offset(LE), header.p_vaddr(LE));
         Segment::cut(offset, address, len, executable, bytes.len() as u64)
     });
-    Ok(Segments::new(list.collect()))
+    Ok(Segments::new(list.take(SEGMENTS_MAX).collect()))
 }
 
 /// Says what the bytes are if they are not a little-endian 64-bit ELF file.
@@ -217,6 +242,10 @@ mod tests {
         let cut = disjoint(extents.map(|(start, end)| Extent { start, end }).to_vec());
         let pairs: Vec<_> = cut.iter().map(|extent| (extent.start, extent.end)).collect();
         assert_eq!(pairs, [(0, 10), (10, 20), (30, 40)]);
+        let other = [(8, 12), (19, 35), (50, 60)].map(|(start, end)| Extent { start, end });
+        let both = common(&cut, &other);
+        let pairs: Vec<_> = both.iter().map(|extent| (extent.start, extent.end)).collect();
+        assert_eq!(pairs, [(8, 10), (10, 12), (19, 20), (30, 35)]);
         assert_eq!(holding(&cut, 25), None);
         assert_eq!(holding(&cut, 39), Some(Extent { start: 30, end: 40 }));
     }

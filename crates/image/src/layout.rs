@@ -168,3 +168,101 @@ fn push_part(filled: &mut Vec<Piece>, piece: &Piece, start: u64, end: u64) {
         filled.push(Piece { extent: Extent { start, end }, ..piece.clone() });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::symbols::Binding;
+
+    const CODE: [Extent; 2] = [Extent { start: 8, end: 60 }, Extent { start: 70, end: 100 }];
+
+    fn symbol(address: u64, size: u64, name: &str) -> Symbol {
+        let name = Arc::from(name);
+        Symbol { address, size, binding: Binding::Global, declared: true, name }
+    }
+
+    fn part_of(piece: &Piece) -> (u64, u64, &str) {
+        (piece.extent.start, piece.extent.end, piece.name.as_deref().unwrap_or("?"))
+    }
+
+    fn parts(pieces: &[Piece]) -> Vec<(u64, u64, &str)> {
+        pieces.iter().map(part_of).collect()
+    }
+
+    #[test]
+    fn symbols_without_size_reach_to_the_nearest_bound() {
+        let table = [symbol(8, 0, "a"), symbol(20, 0, "b"), symbol(40, 0, "c"), symbol(70, 0, "d")];
+        let unwind = [Extent { start: 20, end: 30 }, Extent { start: 50, end: 55 }];
+        let pieces = lay_out(&[(NameSource::Symtab, &table)], &unwind, &CODE);
+        let expected = [(8, 20, "a"), (20, 30, "b"), (40, 50, "c"), (50, 55, "?"), (70, 100, "d")];
+        assert_eq!(parts(&pieces), expected);
+    }
+
+    #[test]
+    fn less_trusted_sources_fill_only_what_is_free() {
+        let table = [symbol(10, 10, "a"), symbol(30, 10, "b")];
+        let dynamic = [symbol(10, 5, "alias"), symbol(15, 40, "wide")];
+        let layers = [(NameSource::Symtab, &table[..]), (NameSource::Dynsym, &dynamic[..])];
+        let unwind = [Extent { start: 8, end: 200 }];
+        let pieces = lay_out(&layers, &unwind, &CODE);
+        let expected = [
+            (8, 10, "?"),
+            (10, 20, "a"),
+            (20, 30, "wide"),
+            (30, 40, "b"),
+            (40, 55, "wide"),
+            (55, 60, "?"),
+        ];
+        assert_eq!(parts(&pieces), expected);
+    }
+
+    /// The owner of one address by definition: of the first source that claims it, the claim that
+    /// starts last.
+    fn owner(layers: &[Vec<Symbol>], unwind: &[Extent], address: u64) -> Option<String> {
+        let held = holding(&CODE, address)?;
+        let covers = |start: u64, size: u64| {
+            (held.start..=address).contains(&start) && address - start < size
+        };
+        let symbols = layers.iter().find_map(|layer| {
+            let claims = layer.iter().filter(|s| covers(s.address, s.size));
+            claims.max_by(|a, b| a.address.cmp(&b.address).then_with(|| a.merit().cmp(&b.merit())))
+        });
+        let frame = unwind.iter().any(|range| covers(range.start, range.end - range.start));
+        symbols.map(|s| s.name.to_string()).or(frame.then(|| "?".to_owned()))
+    }
+
+    #[test]
+    fn every_address_has_the_owner_that_the_definition_gives_it() {
+        let mut state = 1_u64;
+        let mut draw = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        for _ in 0..2000 {
+            // One symbol per address, so that the definition has no aliases with other sizes.
+            let mut layer = |prefix: &str| -> Vec<Symbol> {
+                let count = draw(8);
+                let starts: std::collections::BTreeSet<u64> =
+                    (0..count).map(|_| draw(110)).collect();
+                let named = |start| symbol(start, 1 + draw(50), &format!("{prefix}{start}"));
+                starts.into_iter().map(named).collect()
+            };
+            let layers = [layer("a"), layer("b")];
+            let unwind: Vec<Extent> = layer("u")
+                .iter()
+                .map(|s| Extent { start: s.address, end: s.address + s.size })
+                .collect();
+            let given =
+                [(NameSource::Symtab, &layers[0][..]), (NameSource::Dynsym, &layers[1][..])];
+            let pieces = lay_out(&given, &unwind, &CODE);
+            assert!(pieces.windows(2).all(|pair| pair[0].extent.end <= pair[1].extent.start));
+            for address in 0..120 {
+                let found = pieces
+                    .iter()
+                    .find(|piece| piece.extent.start <= address && address < piece.extent.end);
+                let name = found.map(|piece| piece.name.as_deref().unwrap_or("?").to_owned());
+                assert_eq!(name, owner(&layers, &unwind, address), "at {address}");
+            }
+        }
+    }
+}

@@ -19,6 +19,28 @@
 //! Two kinds of address meet here. A [`vocab::Offset`] is a place in the file; the ELF *virtual
 //! address* is what the linker wrote into symbols and instructions, and stays a plain number.
 //! [`Binary::offset_of`] and [`Binary::address_of`] go between them.
+//!
+//! From a sampled place in a file to the name and the text of what runs there:
+//!
+//! ```
+//! use image::{Binary, Syntax};
+//! use vocab::Offset;
+//!
+//! # let bytes = include_bytes!("../tests/fixtures/calls");
+//! let binary = Binary::parse(bytes)?;
+//! let procedure = binary.procedures().find(Offset(0x29d)).expect("code is there");
+//! assert_eq!(procedure.name("calls"), "_start");
+//! assert_eq!(procedure.len_bytes(), 16);
+//!
+//! let listing = binary.disassemble(bytes, procedure, Syntax::Intel, "calls")?;
+//! let second = &listing.instructions[1];
+//! assert_eq!(second.text, "call 0x400290 <near_two@plt>");
+//! assert_eq!(binary.offset_of(second.address), Some(Offset(0x29d)));
+//! # Ok::<(), image::ImageError>(())
+//! ```
+//!
+//! The kernel and JIT compilers have no file: [`Kernel`] and [`JitMap`] read their lists of
+//! symbols into the same [`Procedures`].
 #![forbid(unsafe_code)]
 
 mod binary;

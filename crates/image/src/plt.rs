@@ -82,18 +82,26 @@ impl Slots {
         let table = elf.sections.section(section.link(LE)).ok();
         let symbols = table.map_or(&[][..], |table| entries(elf, table));
         let mut names = table.map(|table| Names::new(elf, table));
+        let mut resolvers: HashMap<u64, Arc<str>> = HashMap::new();
         for relocation in relocations {
-            let name = match relocation.r_sym(LE, false) {
+            let name: Option<Arc<str>> = match relocation.r_sym(LE, false) {
                 0 if resolved_at_start(relocation) => {
-                    let resolver = relocation.r_addend(LE) as u64;
-                    Some(known(resolver).unwrap_or_else(|| format!("*ABS*+{resolver:#x}").into()))
+                    // Kept by address, so that many slots of one resolver share one name.
+                    let at = relocation.r_addend(LE) as u64;
+                    let name = || {
+                        known(at).map_or_else(
+                            || format!("*ABS*+{at:#x}@plt").into(),
+                            |name| format!("{name}@plt").into(),
+                        )
+                    };
+                    Some(Arc::clone(resolvers.entry(at).or_insert_with(name)))
                 }
                 0 => None,
                 index => symbols
                     .get(index as usize)
-                    .and_then(|symbol| names.as_mut()?.read(symbol.st_name(LE))),
+                    .and_then(|symbol| names.as_mut()?.read(symbol.st_name(LE)))
+                    .map(|name| format!("{name}@plt").into()),
             };
-            let name: Option<Arc<str>> = name.map(|name| format!("{name}@plt").into());
             if let Some(name) = &name {
                 self.by_address.insert(relocation.r_offset(LE), Arc::clone(name));
             }
@@ -129,10 +137,10 @@ fn find_entries(elf: &Elf<'_>, section: &Section) -> Vec<Entry> {
 /// Entries of 16 bytes, or 8 where the section says so.
 fn x86_entries(data: &[u8], address: u64, entry_size: u64) -> Vec<Entry> {
     let size = if entry_size == 8 { 8 } else { 16 };
-    let starts = (address..).step_by(size);
-    let entries = data.chunks_exact(size).zip(starts);
+    let entries = data.chunks_exact(size).enumerate();
     entries
-        .filter_map(|(code, at)| {
+        .filter_map(|(index, code)| {
+            let at = address.wrapping_add((index * size) as u64);
             let through = x86_through(code, at)?;
             Some(Entry { address: at, size: size as u64, through })
         })
@@ -170,12 +178,20 @@ fn aarch64_entries(data: &[u8], address: u64) -> Vec<Entry> {
         let page = (at & !0xfff).wrapping_add_signed(pages << 12);
         let slot = page.wrapping_add(u64::from(ldr >> 10 & 0xfff) * 8);
         let marked = index.checked_sub(1).and_then(|before| words.get(before)) == Some(&MARKER);
-        let start = if marked { at - 4 } else { at };
-        // The marker makes an entry six words long, four otherwise.
-        let size = if marked { 24 } else { 16 };
-        found.push(Entry { address: start, size, through: Through::Slot(slot) });
+        let start = if marked { at.wrapping_sub(4) } else { at };
+        found.push(Entry { address: start, size: 0, through: Through::Slot(slot) });
     }
+    size_up(&mut found, address.wrapping_add(data.len() as u64));
     found
+}
+
+/// Entries are four words long, six in hardened builds; the next entry tells which.
+fn size_up(entries: &mut [Entry], end: u64) {
+    let mut next = end;
+    for entry in entries.iter_mut().rev() {
+        entry.size = next.saturating_sub(entry.address).min(24);
+        next = entry.address;
+    }
 }
 
 #[cfg(test)]
@@ -211,7 +227,7 @@ mod tests {
         let expected = Entry { address: 0x1_0000, size: 16, through: Through::Slot(0x2_0018) };
         assert_eq!(aarch64_entries(&data, 0x1_0000), [expected]);
         // adrp x16 one page back, after a landing marker.
-        let words = [0xd503_245f_u32, 0xf0ff_fff0, 0xf940_0211];
+        let words = [0xd503_245f_u32, 0xf0ff_fff0, 0xf940_0211, 0, 0, 0, 0, 0];
         let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let expected = Entry { address: 0x1_0000, size: 24, through: Through::Slot(0xf000) };
         assert_eq!(aarch64_entries(&data, 0x1_0000), [expected]);

@@ -42,12 +42,12 @@ impl Segment {
 
     fn offset_of(&self, address: u64) -> Option<Offset> {
         let distance = address.checked_sub(self.address)?;
-        (distance < self.len).then_some(Offset(self.offset.0 + distance))
+        (distance < self.len).then(|| Offset(self.offset.0 + distance))
     }
 
     fn address_of(&self, offset: Offset) -> Option<u64> {
         let distance = offset.0.checked_sub(self.offset.0)?;
-        (distance < self.len).then_some(self.address + distance)
+        (distance < self.len).then(|| self.address + distance)
     }
 }
 
@@ -127,5 +127,7 @@ mod tests {
         assert_eq!(last.address_end(), u64::MAX);
         let whole = Segment::cut(0x10, 0, u64::MAX, true, 0x1000).unwrap();
         assert_eq!(whole.len, 0xff0);
+        assert_eq!(whole.offset_of(u64::MAX), None);
+        assert_eq!(last.address_of(Offset(u64::MAX)), None);
     }
 }

@@ -105,22 +105,24 @@ pub(crate) struct Names<'a> {
 impl<'a> Names<'a> {
     /// Longer names are cut.
     const NAME_BYTES_MAX: usize = 16 << 10;
-    /// A linker shares the tails of names, so names may sum to more than the table; real tables
-    /// stay below twice their size.
+    /// A linker shares equal names and the tails of names, so names may sum to more than their
+    /// table; this much per byte of either table is beyond any real one.
     const SHARING_MAX: usize = 8;
 
     /// The names that a symbol table refers to.
     pub(crate) fn new(elf: &Elf<'a>, symbols: &'a Section) -> Names<'a> {
         let strings = elf.linked(symbols);
-        Names { strings, budget_bytes: strings.len().saturating_mul(Self::SHARING_MAX) }
+        let tables_bytes = strings.len() + elf.data(symbols).len();
+        Names { strings, budget_bytes: tables_bytes.saturating_mul(Self::SHARING_MAX) }
     }
 
     /// The name at an offset of the table; `None` if it is empty, absent, or the budget is spent.
     pub(crate) fn read(&mut self, at: u32) -> Option<Arc<str>> {
         let rest = self.strings.get(at as usize..)?;
-        let window = rest.get(..Self::NAME_BYTES_MAX).unwrap_or(rest);
+        // What is left of the budget bounds the search as well, not only what is kept.
+        let window = rest.get(..Self::NAME_BYTES_MAX.min(self.budget_bytes)).unwrap_or(rest);
         let len = window.iter().position(|&byte| byte == 0).unwrap_or(window.len());
-        self.budget_bytes = self.budget_bytes.checked_sub(len)?;
+        self.budget_bytes -= len;
         let name = window.get(..len).filter(|name| !name.is_empty())?;
         Some(Arc::from(String::from_utf8_lossy(name)))
     }
