@@ -23,6 +23,11 @@ impl KernelLayout {
         self.text.is_some()
     }
 
+    /// Where a module was loaded.
+    pub fn module_start(&self, name: &str) -> Option<Pc> {
+        self.modules.iter().find(|(_, (_, held))| held == name).map(|(&start, _)| Pc(start))
+    }
+
     /// The image and offset of a kernel address.
     pub fn find(&self, pc: Pc) -> Option<(Image, Offset)> {
         if let Some((start, end)) = self.text

@@ -113,7 +113,7 @@ fn image_of(mapping: &Mapping) -> (Image, Offset) {
     }
     // Code made at run time has no file: its addresses mean something in its own process only.
     let path = format!("[generated code of process {}]", mapping.pid.0);
-    let image = Image { kind: ImageKind::Anonymous, path, build_id: None };
+    let image = Image { kind: ImageKind::Generated(mapping.pid), path, build_id: None };
     (image, Offset(mapping.start.0))
 }
 
@@ -208,7 +208,7 @@ mod tests {
             sample(SampleMode::User, 2, 0x10010),
         ]);
         let kinds: Vec<ImageKind> = profile.images.iter().map(|image| image.kind).collect();
-        assert_eq!(kinds, [ImageKind::Anonymous; 2]);
+        assert_eq!(kinds, [ImageKind::Generated(Pid(1)), ImageKind::Generated(Pid(2))]);
         assert_eq!(spots(&profile).iter().map(|s| s.1).collect::<Vec<_>>(), [0x10010; 2]);
     }
 }

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::FromRawFd;
 
-use crate::wait::{Ended, wait};
+use crate::wait::{Ended, has_ended, wait};
 
 /// The child: waiting for [`Held::go`].
 #[derive(Debug)]
@@ -92,6 +92,11 @@ impl Running {
     /// Its process number.
     pub fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// Whether it has ended; its status stays for [`Running::wait`].
+    pub fn has_ended(&self) -> bool {
+        has_ended(self.pid)
     }
 
     /// Waits until it has ended.

@@ -35,6 +35,11 @@ pub fn probe(event: &Event) -> Result<(), Refusal> {
     open(&Attr::of(event), 0, -1, -1).map(drop)
 }
 
+/// Whether an event could be counted for every process of a CPU.
+pub fn probe_system_wide(event: &Event, cpu: u32) -> Result<(), Refusal> {
+    open(&Attr::of(event), -1, cpu as i32, -1).map(drop)
+}
+
 /// What a hardware breakpoint waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BreakpointKind {

@@ -1,7 +1,7 @@
 //! Waiting: for the program's end, and for something to read.
 
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 /// What the kernel says of a program that has ended, its children that it waited for included.
@@ -24,6 +24,11 @@ pub struct Ended {
 }
 
 impl Ended {
+    /// An ending that was recorded elsewhere, for replays.
+    pub fn exited(code: u8, usage: Usage) -> Ended {
+        Ended { status: i32::from(code) << 8, usage }
+    }
+
     /// Its exit status, if it exited.
     pub fn code(&self) -> Option<i32> {
         libc::WIFEXITED(self.status).then(|| libc::WEXITSTATUS(self.status))
@@ -59,6 +64,38 @@ pub(crate) fn wait(pid: u32) -> io::Result<Ended> {
         peak_kib: usage.ru_maxrss.max(0) as u64,
     };
     Ok(Ended { status, usage })
+}
+
+/// A descriptor that becomes readable when its process ends.
+#[derive(Debug)]
+pub struct ProcessFd {
+    fd: OwnedFd,
+}
+
+impl ProcessFd {
+    /// None on kernels before 5.3: the caller then asks now and again.
+    pub fn open(pid: u32) -> Option<ProcessFd> {
+        // SAFETY: plain numbers; the kernel checks them.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as i32, 0) };
+        // SAFETY: the call succeeded, so the descriptor is new and ours.
+        (fd >= 0).then(|| ProcessFd { fd: unsafe { OwnedFd::from_raw_fd(fd as i32) } })
+    }
+
+    /// For `poll`.
+    pub fn raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
+
+/// Whether a child has ended, without collecting its status.
+pub(crate) fn has_ended(pid: u32) -> bool {
+    // SAFETY: siginfo_t is plain data, for which zero is a value.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: the pointer is to a live local. The pid is in the structure only if it has ended.
+    unsafe {
+        libc::waitid(libc::P_PID, pid, &raw mut info, flags) == 0 && info.si_pid() == pid as i32
+    }
 }
 
 /// Waits until one of the descriptors has something to say, or the time is up.

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{Body, Cell, Row, Table, View};
+use crate::{Body, Cell, Row, Shown, Table, View};
 
 /// The view as one JSON object.
 pub fn render_json(view: &View) -> Value {
@@ -34,9 +34,10 @@ fn body(body: &Body) -> Value {
 
 fn rows(table: &Table) -> Value {
     let row = |row: &Row| match row {
-        Row::Cells(_, cells) => Some(
-            table.columns.iter().zip(cells).map(|(c, v)| (c.key.to_owned(), cell(v))).collect(),
-        ),
+        Row::Cells(_, cells) | Row::InJson(cells) => {
+            let kept = table.columns.iter().zip(cells).filter(|(c, _)| c.shown != Shown::InText);
+            Some(kept.map(|(c, v)| (c.key.to_owned(), cell(v))).collect())
+        }
         Row::Gap(_) => None,
     };
     Value::Array(table.rows.iter().filter_map(row).collect())

@@ -26,4 +26,4 @@ pub use clean::clean;
 pub use colour::{Colour, Tone};
 pub use json::render_json;
 pub use text::{Page, render_text};
-pub use view::{Align, Body, Column, Fact, Row, Schema, Section, Table, View};
+pub use view::{Align, Body, Column, Fact, Row, Schema, Section, Shown, Table, View};

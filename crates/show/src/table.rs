@@ -1,90 +1,103 @@
 //! Columns that line up, in the width there is.
 //!
-//! Every column but the last is as wide as its widest cell; the last one takes what is left and
-//! wraps, or is cut where wrapping would leave a sliver.
+//! Every column is as wide as its widest cell; where that is wider than the page, text wraps inside
+//! its column, as long as that does not leave a sliver.
 
-use crate::{Align, Cell, Colour, Column, Row, Table, Tone};
+use crate::{Align, Colour, Column, Row, Shown, Table, Tone, clean};
 
 /// The least width in which wrapping still reads well.
 const LEAST_WRAP: usize = 20;
 
 pub(crate) fn lines(table: &Table, width: usize, colour: Colour) -> Vec<String> {
-    let shown: Vec<usize> =
-        (0..table.columns.len()).filter(|&c| !table.columns[c].json_only).collect();
+    let shown: Vec<&Column> = table.columns.iter().filter(|c| c.shown != Shown::InJson).collect();
     let limit = table.text_rows.unwrap_or(usize::MAX);
-    let rows: Vec<&Row> = table.rows.iter().take(limit).collect();
-    let widths = widths(table, &shown, &rows);
-    let layout = Layout { columns: &table.columns, shown: &shown, widths: &widths, width };
+    let visible = table.rows.iter().filter(|row| !matches!(row, Row::InJson(_)));
+    let rows: Vec<Line> = visible.clone().take(limit).map(|row| Line::of(table, row)).collect();
+    let layout = Layout { widths: widths(&shown, &rows, width), columns: shown };
     let mut lines = Vec::new();
-    if shown.iter().any(|&c| !table.columns[c].heading.is_empty()) {
-        let headings: Vec<String> =
-            shown.iter().map(|&c| table.columns[c].heading.to_owned()).collect();
+    if layout.columns.iter().any(|column| !column.heading.is_empty()) {
+        let headings: Vec<String> = layout.columns.iter().map(|c| c.heading.into()).collect();
         lines.extend(layout.place(&headings).iter().map(|l| colour.paint(Tone::Faint, l)));
     }
-    for row in rows {
+    for row in &rows {
         match row {
-            Row::Cells(tone, cells) => {
-                let texts = shown.iter().map(|&c| text_of(cells, c)).collect::<Vec<_>>();
-                lines.extend(layout.place(&texts).iter().map(|l| colour.paint(*tone, l)));
+            Line::Texts(tone, texts) => {
+                lines.extend(layout.place(texts).iter().map(|l| colour.paint(*tone, l)));
             }
-            Row::Gap(what) => lines.push(colour.paint(Tone::Faint, &format!("  … {what}"))),
+            Line::Gap(what) => lines.push(colour.paint(Tone::Faint, &format!("  … {what}"))),
         }
     }
-    if table.rows.len() > limit {
-        let more = format!("  … and {} more", table.rows.len() - limit);
-        lines.push(colour.paint(Tone::Faint, &more));
+    let more = visible.count().saturating_sub(limit);
+    if more > 0 {
+        lines.push(colour.paint(Tone::Faint, &format!("  … and {more} more")));
     }
     lines
 }
 
-fn text_of(cells: &[Cell], column: usize) -> String {
-    cells.get(column).map(Cell::to_text).unwrap_or_default()
+/// A row as text, the columns of JSON left out.
+enum Line {
+    Texts(Tone, Vec<String>),
+    Gap(String),
 }
 
-fn widths(table: &Table, shown: &[usize], rows: &[&Row]) -> Vec<usize> {
-    let widest = |&column: &usize| {
+impl Line {
+    fn of(table: &Table, row: &Row) -> Line {
+        match row {
+            Row::Cells(tone, cells) => {
+                let shown =
+                    table.columns.iter().zip(cells).filter(|(c, _)| c.shown != Shown::InJson);
+                Line::Texts(*tone, shown.map(|(_, cell)| cell.to_text()).collect())
+            }
+            Row::Gap(what) => Line::Gap(clean(what).into_owned()),
+            Row::InJson(_) => Line::Gap(String::new()),
+        }
+    }
+}
+
+/// As wide as the widest cell; where the page is too narrow for that, the widest column of text
+/// gives way, again and again.
+fn widths(columns: &[&Column], rows: &[Line], page: usize) -> Vec<usize> {
+    let widest = |(place, column): (usize, &&Column)| {
         let cells = rows.iter().filter_map(|row| match row {
-            Row::Cells(_, cells) => Some(length(&text_of(cells, column))),
-            Row::Gap(_) => None,
+            Line::Texts(_, texts) => texts.get(place).map(|text| length(text)),
+            Line::Gap(_) => None,
         });
-        cells.chain([length(table.columns[column].heading)]).max().unwrap_or(0)
+        cells.chain([length(column.heading)]).max().unwrap_or(0)
     };
-    shown.iter().map(widest).collect()
+    let mut widths: Vec<usize> = columns.iter().enumerate().map(widest).collect();
+    loop {
+        let total: usize = widths.iter().map(|width| width + 2).sum();
+        let wrapping = (0..widths.len())
+            .filter(|&c| columns[c].align == Align::Left && widths[c] > LEAST_WRAP)
+            .max_by_key(|&c| widths[c]);
+        match wrapping {
+            Some(column) if total > page => widths[column] -= 1,
+            _ => return widths,
+        }
+    }
 }
 
 struct Layout<'a> {
-    columns: &'a [Column],
-    shown: &'a [usize],
-    widths: &'a [usize],
-    width: usize,
+    columns: Vec<&'a Column>,
+    widths: Vec<usize>,
 }
 
 impl Layout<'_> {
     /// One row as one or more lines.
     fn place(&self, texts: &[String]) -> Vec<String> {
-        let Some(last) = texts.len().checked_sub(1) else { return Vec::new() };
-        let mut line = String::from("  ");
-        for (place, text) in texts[..last].iter().enumerate() {
-            line.push_str(&pad(text, self.widths[place], self.align(place)));
-            line.push_str("  ");
-        }
-        let indent = length(&line);
-        let left = self.width.saturating_sub(indent);
-        let tail = match self.align(last) {
-            Align::Right => vec![pad(&texts[last], self.widths[last], Align::Right)],
-            Align::Left if left >= LEAST_WRAP => wrap(&texts[last], left),
-            Align::Left => vec![texts[last].clone()],
+        let cells: Vec<Vec<String>> =
+            texts.iter().zip(&self.widths).map(|(text, &width)| wrap(text, width)).collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+        let line = |number: usize| {
+            let mut line = String::new();
+            for (place, cell) in cells.iter().enumerate() {
+                let part = cell.get(number).map_or("", String::as_str);
+                line.push_str("  ");
+                line.push_str(&pad(part, self.widths[place], self.columns[place].align));
+            }
+            line.trim_end().to_owned()
         };
-        let mut lines = Vec::with_capacity(tail.len());
-        for (number, part) in tail.iter().enumerate() {
-            let start = if number == 0 { line.clone() } else { " ".repeat(indent) };
-            lines.push(format!("{start}{part}").trim_end().to_owned());
-        }
-        lines
-    }
-
-    fn align(&self, place: usize) -> Align {
-        self.columns[self.shown[place]].align
+        (0..height).map(line).collect()
     }
 }
 
@@ -127,6 +140,7 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Cell;
 
     #[test]
     fn wrapping_loses_nothing_and_keeps_the_width() {

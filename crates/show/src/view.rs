@@ -84,24 +84,40 @@ pub struct Column {
     pub heading: &'static str,
     /// Which way it leans.
     pub align: Align,
-    /// Left out of the text form (kept in JSON).
-    pub json_only: bool,
+    /// Which form has it.
+    pub shown: Shown,
+}
+
+/// Which form of a view has a column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shown {
+    /// Text and JSON.
+    Everywhere,
+    /// JSON alone: detail that would crowd a screen.
+    InJson,
+    /// Text alone: what JSON has in other columns, put together for reading.
+    InText,
 }
 
 impl Column {
     /// A column of text.
     pub const fn text(key: &'static str, heading: &'static str) -> Column {
-        Column { key, heading, align: Align::Left, json_only: false }
+        Column { key, heading, align: Align::Left, shown: Shown::Everywhere }
     }
 
     /// A column of numbers.
     pub const fn number(key: &'static str, heading: &'static str) -> Column {
-        Column { key, heading, align: Align::Right, json_only: false }
+        Column { key, heading, align: Align::Right, shown: Shown::Everywhere }
     }
 
     /// The same column, left out of the text form.
     pub const fn only_in_json(self) -> Column {
-        Column { json_only: true, ..self }
+        Column { shown: Shown::InJson, ..self }
+    }
+
+    /// The same column, left out of JSON.
+    pub const fn only_in_text(self) -> Column {
+        Column { shown: Shown::InText, ..self }
     }
 }
 
@@ -110,6 +126,8 @@ impl Column {
 pub enum Row {
     /// Cells in the order of the columns.
     Cells(Tone, Vec<Cell>),
+    /// Cells that the text form passes over.
+    InJson(Vec<Cell>),
     /// Something was left out here, and what. Absent from JSON.
     Gap(String),
 }
@@ -117,7 +135,7 @@ pub enum Row {
 /// Rows under columns.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// The columns; the last one takes what width is left.
+    /// The columns.
     pub columns: Vec<Column>,
     /// The rows.
     pub rows: Vec<Row>,
