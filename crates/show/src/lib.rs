@@ -8,7 +8,7 @@
 //! what a terminal is (the caller passes width and colour).
 //!
 //! ```text
-//! View ─┬─ render_text(width, colour) ── lines for a person
+//! View ─┬─ render_text(width, colour) ── lines for a person ─── render_svg: a picture of them
 //!       └─ render_json() ─────────────── {"schema":"whither.run","version":1, section: …}
 //! ```
 #![forbid(unsafe_code)]
@@ -17,6 +17,7 @@ mod cell;
 mod clean;
 mod colour;
 mod json;
+mod svg;
 mod table;
 mod text;
 mod view;
@@ -25,5 +26,6 @@ pub use cell::{Cell, Unit, duration};
 pub use clean::clean;
 pub use colour::{Colour, Tone};
 pub use json::render_json;
+pub use svg::render_svg;
 pub use text::{Page, render_text};
 pub use view::{Align, Body, Column, Fact, Row, Schema, Section, Shown, Table, View};

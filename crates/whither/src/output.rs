@@ -4,9 +4,12 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
-use show::{Colour, Page, View, render_json, render_text};
+use show::{Colour, Page, View, render_json, render_svg, render_text};
 
 use crate::failure::{ERROR, Failure};
+
+/// Columns where there is no terminal to ask.
+const PLAIN_WIDTH: usize = 100;
 
 /// When to colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
@@ -42,8 +45,11 @@ pub(crate) struct Output {
 impl Output {
     /// Writes the view in the form that was asked for.
     pub(crate) fn write(&self, view: &View) -> Result<(), Failure> {
+        let picture = self.file.as_ref().is_some_and(|f| f.extension().is_some_and(|e| e == "svg"));
         let text = if self.json {
             format!("{}\n", render_json(view))
+        } else if picture {
+            render_svg(view, PLAIN_WIDTH)
         } else {
             render_text(view, self.page())
         };
@@ -95,7 +101,7 @@ impl Output {
             ColourChoice::Auto if terminal && wants_colour() => Colour::On,
             ColourChoice::Auto | ColourChoice::Never => Colour::Off,
         };
-        Page { width: if terminal { terminal_width() } else { 100 }, colour }
+        Page { width: if terminal { terminal_width() } else { PLAIN_WIDTH }, colour }
     }
 }
 
@@ -108,5 +114,5 @@ fn wants_colour() -> bool {
 fn terminal_width() -> usize {
     terminal_size::terminal_size_of(io::stderr())
         .or_else(terminal_size::terminal_size)
-        .map_or(100, |(width, _)| usize::from(width.0).max(40))
+        .map_or(PLAIN_WIDTH, |(width, _)| usize::from(width.0).max(40))
 }

@@ -1,5 +1,7 @@
 //! The command line as a user meets it: help, mistakes, statuses.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end here")]
+
 mod golden;
 
 use std::process::{Command, Output};

@@ -1,5 +1,7 @@
 //! `whither doctor` in real circumstances: an ordinary user, a seccomp filter.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end here")]
+
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;

@@ -3,6 +3,8 @@
 //! `make goldens` (WHITHER_BLESS=1) writes them anew; CI does so and fails if anything changed.
 //! Unit tests include this file too.
 
+#![allow(clippy::unwrap_used, clippy::panic, dead_code, reason = "a test may end here")]
+
 use std::path::PathBuf;
 
 /// Compares with `tests/goldens/NAME`, or writes it.

@@ -1,5 +1,7 @@
 //! docs/JSON.md explains every key that is ever printed.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end here")]
+
 use std::collections::BTreeSet;
 use std::process::Command;
 

@@ -1,5 +1,7 @@
 //! `whither run` on real programs: identities only, never a duration or a rate.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end here")]
+
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};

@@ -93,7 +93,7 @@ pub(crate) struct RunArguments {
     /// How instructions are written
     #[arg(short = 'M', long, value_enum, default_value_t, value_name = "SYNTAX")]
     pub(crate) syntax: SyntaxArgument,
-    /// Write the report to a file instead of stderr
+    /// Write the report to a file instead of stderr; as a picture if its name ends in .svg
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
     /// The program and its arguments

@@ -44,6 +44,18 @@ impl Images {
         images
     }
 
+    /// Files alone, without this machine's kernel: for replays.
+    #[cfg(test)]
+    pub(super) fn load_files(profile: &Profile) -> Images {
+        let mut images = Images::default();
+        for (place, image) in profile.images.iter().enumerate() {
+            if image.kind == ImageKind::File {
+                images.load_file(ImageId(place as u32), image).unwrap();
+            }
+        }
+        images
+    }
+
     pub(crate) fn procedures(&self) -> &HashMap<ImageId, Procedures> {
         &self.procedures
     }

@@ -14,6 +14,9 @@ mod report;
 mod sample;
 mod sampling;
 
+#[cfg(test)]
+mod replay_tests;
+
 use vocab::EventId;
 
 use crate::cli::RunJob;

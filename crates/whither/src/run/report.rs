@@ -235,14 +235,14 @@ impl Report<'_> {
                 Ok(reading) => Cell::Count(reading.count),
                 Err(why) => Cell::NotCounted(why.clone()),
             };
-            Row::Cells(Tone::Plain, vec![count, Cell::text(event.name.as_str())])
+            Row::Cells(Tone::Plain, vec![Cell::text(event.name.as_str()), count])
         };
         Section {
             key: "counted",
             title: "COUNTED BESIDE IT".into(),
             caption: format!("{}, exact", Source::Measured.word()),
             body: Body::Table(Table {
-                columns: vec![Column::number("count", ""), Column::text("event", "")],
+                columns: vec![Column::text("event", ""), Column::number("count", "")],
                 rows: self.native.counted.iter().map(row).collect(),
                 text_rows: None,
             }),
