@@ -15,7 +15,7 @@ pub struct Page {
 /// The view as text, ending in a newline.
 pub fn render_text(view: &View, page: Page) -> String {
     let mut lines = vec![page.colour.paint(Tone::Heading, &clean(&view.title))];
-    for section in &view.sections {
+    for section in view.sections.iter().filter(|section| !is_empty(section)) {
         lines.push(String::new());
         heading(section, page, &mut lines);
         body(&section.body, page, &mut lines);
@@ -25,16 +25,35 @@ pub fn render_text(view: &View, page: Page) -> String {
     text
 }
 
+/// A section with nothing in it has no heading either; JSON keeps its key.
+fn is_empty(section: &Section) -> bool {
+    match &section.body {
+        Body::Facts(facts) => facts.is_empty(),
+        Body::Table(table) => table.rows.is_empty(),
+        Body::Tables(tables) => tables.is_empty(),
+        Body::Prose(sentences) => sentences.is_empty(),
+    }
+}
+
 fn heading(section: &Section, page: Page, lines: &mut Vec<String>) {
     if section.title.is_empty() {
         return;
     }
-    let mut line = page.colour.paint(Tone::Heading, &clean(&section.title));
-    if !section.caption.is_empty() {
-        let caption = format!("({})", clean(&section.caption));
-        line = format!("{line}  {}", page.colour.paint(Tone::Faint, &caption));
+    let title = clean(&section.title);
+    let heading = page.colour.paint(Tone::Heading, &title);
+    if section.caption.is_empty() {
+        lines.push(heading);
+        return;
     }
-    lines.push(line);
+    let caption = format!("({})", clean(&section.caption));
+    let faint = |text: &str| page.colour.paint(Tone::Faint, text);
+    if title.chars().count() + 2 + caption.chars().count() <= page.width {
+        lines.push(format!("{heading}  {}", faint(&caption)));
+    } else {
+        lines.push(heading);
+        let wrapped = wrap(&caption, page.width.saturating_sub(2).max(20));
+        lines.extend(wrapped.iter().map(|part| format!("  {}", faint(part))));
+    }
 }
 
 fn body(body: &Body, page: Page, lines: &mut Vec<String>) {

@@ -34,7 +34,12 @@ fn event_choice(report: &Report<'_>) -> Option<String> {
 fn few_samples(report: &Report<'_>) -> Option<String> {
     let whole = report.whole();
     (whole < FEW).then(|| {
-        format!("{whole} samples are few; run the program longer, or sample more often with -F.")
+        let counted = match whole {
+            Count(0) => "No sample was".to_owned(),
+            Count(1) => "Only one sample was".to_owned(),
+            whole => format!("Only {whole} samples were"),
+        };
+        format!("{counted} taken; run the program longer, or sample more often with -F.")
     })
 }
 
