@@ -62,6 +62,9 @@ pub trait CoreListener: Send {
     /// A signal handler begins with the next block, so that it follows from no branch.
     fn interrupted(&mut self) {}
 
+    /// The thread entered the kernel, and may not come back: what should outlive it is kept now.
+    fn system_call(&mut self, _number: u64) {}
+
     /// The process forked and this is the thread that lives on in the child. What was learnt (caches,
     /// predictors) stays; what was counted belongs to the parent and starts anew.
     fn forked(&mut self) {}

@@ -17,8 +17,14 @@
 //! The plugin is a shared object built on its own (see crates/tracer/embed for why); this crate is
 //! what both sides share and what can be tested without QEMU.
 
+pub mod assemble;
+pub mod block;
+pub mod counts;
 pub mod ending;
+pub mod hash;
+pub mod launch;
 pub mod record;
 pub mod results;
+pub mod settings;
 pub mod tally;
 pub mod varint;

@@ -1,0 +1,11 @@
+//! Starting a program under QEMU and reading what it left.
+
+mod interrupt;
+mod probe;
+pub mod qemu;
+mod run;
+mod scratch;
+pub mod target;
+
+pub use probe::{Qemu, QemuError, probe, probe_at};
+pub use run::{Finished, Launch, LaunchError};
