@@ -15,7 +15,7 @@ use model::stream::{Access, CoreListener};
 use crate::block::LiveBlock;
 
 /// How many accesses one call to the listener carries at most; the first slot is a sentinel.
-const CAPACITY: usize = 4096;
+const CAPACITY: usize = 2048;
 /// No instruction has this index: blocks are shorter.
 const NO_INSTRUCTION: u16 = u16::MAX;
 /// The longest access that pieces are joined to, and the line that a repeated one stays in.
@@ -37,9 +37,13 @@ pub struct Piece {
     pub is_atomic: bool,
 }
 
+/// Gives the blocks of the process from a number on.
+pub type BlocksSince = fn(u32) -> Vec<&'static LiveBlock>;
+
 /// Puts one thread's blocks together.
 pub struct Assembler {
     listener: Box<dyn CoreListener>,
+    blocks_since: BlocksSince,
     pending: Option<&'static LiveBlock>,
     /// Whether the listener was already told of the pending block.
     is_told: bool,
@@ -54,10 +58,11 @@ pub struct Assembler {
 
 impl Assembler {
     /// A thread that has run nothing.
-    pub fn new(listener: Box<dyn CoreListener>) -> Assembler {
+    pub fn new(listener: Box<dyn CoreListener>, blocks_since: BlocksSince) -> Assembler {
         let sentinel = Access { address: 0, instruction: NO_INSTRUCTION, size: 0, is_store: false };
         Assembler {
             listener,
+            blocks_since,
             pending: None,
             is_told: false,
             base: 0,
@@ -67,20 +72,7 @@ impl Assembler {
         }
     }
 
-    /// The number of blocks that the listener knows.
-    pub fn known(&self) -> u32 {
-        self.known
-    }
-
-    /// Makes the listener know the next blocks, in order.
-    pub fn introduce(&mut self, blocks: &[&'static LiveBlock]) {
-        for block in blocks {
-            self.listener.translated(block.id, &block.code);
-            self.known = block.id.0 + 1;
-        }
-    }
-
-    /// A block begins. It must be known.
+    /// A block begins.
     #[inline]
     pub fn begin(&mut self, block: &'static LiveBlock) {
         if let Some(pending) = self.pending {
@@ -133,12 +125,26 @@ impl Assembler {
 
     #[inline]
     fn tell(&mut self, block: &'static LiveBlock, ran: u16, count: usize) {
+        if block.id.0 >= self.known {
+            self.introduce(block);
+        }
         let accesses = self.accesses.get(1..=count).unwrap_or_default();
         if self.is_told {
             self.is_told = false;
             self.listener.continued(block.id, accesses);
         } else {
             self.listener.executed(block.id, ran, accesses);
+        }
+    }
+
+    /// Makes the listener know the blocks up to one that it is about to be told of.
+    #[cold]
+    fn introduce(&mut self, block: &'static LiveBlock) {
+        for next in (self.blocks_since)(self.known) {
+            if next.id <= block.id {
+                self.listener.translated(next.id, &next.code);
+                self.known = next.id.0 + 1;
+            }
         }
     }
 

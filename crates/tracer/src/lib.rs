@@ -26,5 +26,7 @@ pub mod launch;
 pub mod record;
 pub mod results;
 pub mod settings;
+pub mod stream;
 pub mod tally;
+pub mod trace;
 pub mod varint;

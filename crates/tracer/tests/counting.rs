@@ -64,7 +64,7 @@ fn a_repeated_string_instruction_is_one_instruction_and_moves_lines() {
 
 #[test]
 fn more_accesses_than_the_buffer_holds_are_all_told() {
-    let lines = 3 * 4096 + 5;
+    let lines = 3 * 2048 + 5;
     let source = format!(
         ".globl _start\n_start: lea to(%rip), %rdi\n mov ${}, %ecx\n rep stosq\n{EXIT}\
          .bss\n .balign 64\nto: .skip {}\n",

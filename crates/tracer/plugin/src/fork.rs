@@ -9,11 +9,17 @@ use std::ffi::c_uint;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use tracer::results::{RecordLog, ResultsFile, Started};
+use tracer::trace::Output;
 
 use crate::process::{Plugin, Process};
 use crate::vcpu;
 
-type Held = (MutexGuard<'static, Process>, MutexGuard<'static, Arc<ResultsFile>>);
+/// Everything that a thread may have locked.
+struct Held {
+    process: MutexGuard<'static, Process>,
+    results: MutexGuard<'static, Arc<ResultsFile>>,
+    trace: Option<MutexGuard<'static, Output>>,
+}
 
 thread_local! {
     /// The vcpu of the thread that is about to fork.
@@ -36,7 +42,13 @@ extern "C" fn before() {
     let Some(plugin) = Plugin::get() else { return };
     let process = plugin.process();
     let results = plugin.results.lock().unwrap_or_else(PoisonError::into_inner);
-    HELD.set(Some((process, results)));
+    let mut trace =
+        plugin.trace.as_ref().map(|trace| trace.lock().unwrap_or_else(PoisonError::into_inner));
+    if let Some(trace) = &mut trace {
+        // The child's trace begins with what is said so far.
+        trace.flush_records();
+    }
+    HELD.set(Some(Held { process, results, trace }));
 }
 
 extern "C" fn in_parent() {
@@ -44,7 +56,7 @@ extern "C" fn in_parent() {
 }
 
 extern "C" fn in_child() {
-    let Some((mut process, mut results)) = HELD.take() else { return };
+    let Some(Held { mut process, mut results, mut trace }) = HELD.take() else { return };
     let Some(plugin) = Plugin::get() else { return };
     let inherited = Some((process.results.key(), inherited_bytes(&process)));
     let started = Started { inherited, counts_accesses: plugin.settings.listener.watches_memory() };
@@ -55,6 +67,10 @@ extern "C" fn in_child() {
         // Without a file of its own the child runs untraced rather than counting for its parent.
         Err(_) => return vcpu::forget_others(c_uint::MAX),
     }
+    if let Some(trace) = &mut trace {
+        trace.forked(results.clone(), inherited_bytes(&process));
+    }
+    drop(trace);
     process.results = results.clone();
     process.log = RecordLog::default();
     process.next_thread = 0;

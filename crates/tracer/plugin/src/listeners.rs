@@ -4,6 +4,7 @@ use model::stream::{Access, BlockId, CoreListener, StaticBlock};
 use tracer::hash::PublishedHash;
 use tracer::settings::Listener;
 use tracer::tally::Tally;
+use tracer::trace::Recorder;
 
 use crate::process::Plugin;
 
@@ -14,7 +15,10 @@ pub(crate) fn make(plugin: &'static Plugin, thread: u32) -> Box<dyn CoreListener
         Listener::Tally { .. } => Box::new(Tally::new(results, thread)),
         Listener::Hash => Box::new(PublishedHash::new(results, thread)),
         Listener::Null => Box::new(Null),
-        Listener::Trace(_) | Listener::Socket(_) => Box::new(Null),
+        Listener::Trace(_) | Listener::Socket(_) => match &plugin.trace {
+            Some(trace) => Box::new(Recorder::new(trace.clone(), results, thread)),
+            None => Box::new(Null),
+        },
     }
 }
 

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tracer::block::BlockTable;
 use tracer::record::{ImageMap, ProcessRecord};
 use tracer::results::{RecordLog, ResultsFile, Started};
-use tracer::settings::Settings;
+use tracer::settings::{Listener, Settings};
 use tracer::tally::CurrentResults;
+use tracer::trace::{CurrentTrace, Output, Sink};
 
 static PLUGIN: OnceLock<Plugin> = OnceLock::new();
 
@@ -16,6 +17,8 @@ pub(crate) struct Plugin {
     pub(crate) dir: PathBuf,
     pub(crate) settings: Settings,
     pub(crate) results: CurrentResults,
+    /// Where the trace goes, if there is one.
+    pub(crate) trace: Option<CurrentTrace>,
     process: Mutex<Process>,
 }
 
@@ -29,12 +32,16 @@ pub(crate) struct Process {
     pub(crate) next_thread: u32,
     /// Whether the program's first images were recorded.
     pub(crate) has_images: bool,
+    trace: Option<CurrentTrace>,
 }
 
 impl Process {
     /// Says something about the process.
     pub(crate) fn record(&mut self, record: &ProcessRecord) {
-        self.log.append(&self.results, record);
+        let encoded = self.log.append(&self.results, record);
+        if let Some(trace) = &self.trace {
+            trace.lock().unwrap_or_else(PoisonError::into_inner).record(&encoded);
+        }
     }
 
     /// The number of a thread that begins.
@@ -55,6 +62,8 @@ impl Plugin {
         let started =
             Started { inherited: None, counts_accesses: settings.listener.watches_memory() };
         let results = Arc::new(ResultsFile::create(&dir, std::process::id(), started).ok()?);
+        let trace = sink(&settings.listener)
+            .map(|sink| Arc::new(Mutex::new(Output::new(sink, results.clone()))));
         let process = Process {
             blocks: BlockTable::new(settings.listener.watches_memory()),
             maps: Vec::new(),
@@ -62,9 +71,10 @@ impl Plugin {
             results: results.clone(),
             next_thread: 0,
             has_images: false,
+            trace: trace.clone(),
         };
         let results = Arc::new(Mutex::new(results));
-        let plugin = Plugin { dir, settings, results, process: Mutex::new(process) };
+        let plugin = Plugin { dir, settings, results, trace, process: Mutex::new(process) };
         PLUGIN.set(plugin).ok()?;
         PLUGIN.get()
     }
@@ -77,5 +87,13 @@ impl Plugin {
     /// What the threads share. Nothing that calls a listener may hold it.
     pub(crate) fn process(&self) -> MutexGuard<'_, Process> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn sink(listener: &Listener) -> Option<Sink> {
+    match listener {
+        Listener::Trace(path) => Some(Sink::File(path.clone())),
+        Listener::Socket(path) => Some(Sink::Socket(path.clone())),
+        Listener::Tally { .. } | Listener::Hash | Listener::Null => None,
     }
 }

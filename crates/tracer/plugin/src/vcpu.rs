@@ -70,7 +70,7 @@ pub(crate) fn get(index: c_uint) -> Option<&'static mut Vcpu> {
 fn make(index: c_uint) -> Option<&'static mut Vcpu> {
     let plugin = Plugin::get()?;
     let thread = plugin.process().begin_thread();
-    let assembler = Assembler::new(listeners::make(plugin, thread));
+    let assembler = Assembler::new(listeners::make(plugin, thread), blocks_since);
     let vcpu = Vcpu { assembler, thread, arguments: [0; 6], kinds: [UNKNOWN; KINDS] };
     TABLE.get(index as usize)?.store(Box::into_raw(Box::new(vcpu)), Release);
     get(index)
@@ -107,18 +107,13 @@ pub(crate) extern "C" fn on_block(index: c_uint, block: *mut c_void) {
     // SAFETY: registered with a pointer to a block that is never freed.
     let block: &'static LiveBlock = unsafe { &*block.cast::<LiveBlock>() };
     let Some(vcpu) = get(index).or_else(|| make(index)) else { return };
-    if block.id.0 >= vcpu.assembler.known() {
-        introduce(vcpu);
-    }
     vcpu.assembler.begin(block);
 }
 
-#[cold]
-fn introduce(vcpu: &mut Vcpu) {
-    let Some(plugin) = Plugin::get() else { return };
-    // Copied so that the listener is not called under the lock.
-    let blocks = plugin.process().blocks.since(vcpu.assembler.known()).to_vec();
-    vcpu.assembler.introduce(&blocks);
+/// The blocks that a thread may not know yet, copied so that its listener is not called under the
+/// lock.
+fn blocks_since(known: u32) -> Vec<&'static LiveBlock> {
+    Plugin::get().map_or_else(Vec::new, |plugin| plugin.process().blocks.since(known).to_vec())
 }
 
 /// An instruction touched memory.

@@ -8,4 +8,6 @@ mod scratch;
 pub mod target;
 
 pub use probe::{Qemu, QemuError, probe, probe_at};
+pub(crate) use run::Running;
 pub use run::{Finished, Launch, LaunchError};
+pub(crate) use scratch::Scratch;

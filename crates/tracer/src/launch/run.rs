@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -14,6 +16,7 @@ use super::scratch::Scratch;
 use super::{qemu, target};
 use crate::results::{self, ProcessFile, ProcessKey, ResultsError};
 use crate::settings::{Listener, Settings, SettingsError, plugin_path};
+use crate::trace::{FILE_HEADER, leftovers};
 
 /// The seed of a repeatable run; any number does.
 const SEED: u64 = 1;
@@ -110,14 +113,8 @@ impl Launch {
 
     /// Runs the program to its end with the plugin whose bytes are given. Its streams are ours.
     pub fn run(&self, plugin: &[u8]) -> Result<Finished, LaunchError> {
-        let running = self.start(plugin)?;
-        running.wait()
-    }
-
-    /// Starts the program.
-    pub(crate) fn start(&self, plugin: &[u8]) -> Result<Running, LaunchError> {
         let scratch = Scratch::new().map_err(LaunchError::Scratch)?;
-        self.start_in(scratch, plugin)
+        self.start_in(scratch, plugin)?.wait()
     }
 
     /// Starts the program with its results in a directory.
@@ -130,7 +127,7 @@ impl Launch {
         let settings = Settings {
             qemu: qemu.path,
             seed: self.is_repeatable.then_some(SEED),
-            listener: self.listener.clone(),
+            listener: begin_trace(&self.listener).map_err(LaunchError::Trace)?,
         };
         settings.write(dir).map_err(LaunchError::Settings)?;
         let (host, guest_only) = qemu::split_environment(self.environment());
@@ -144,7 +141,7 @@ impl Launch {
         }
         let shield = Shield::raise();
         let child = command.spawn().map_err(LaunchError::Start)?;
-        Ok(Running { child, scratch, _shield: shield })
+        Ok(Running { child, scratch, listener: settings.listener, _shield: shield })
     }
 
     /// The program's environment as assignments.
@@ -200,6 +197,7 @@ fn fix_addresses(command: &mut Command) {
 pub(crate) struct Running {
     child: Child,
     scratch: Scratch,
+    listener: Listener,
     _shield: Shield,
 }
 
@@ -210,15 +208,34 @@ impl Running {
     }
 
     /// Waits for the program and reads what it left.
-    pub(crate) fn wait(mut self) -> Result<Finished, LaunchError> {
+    pub(crate) fn wait(&mut self) -> Result<Finished, LaunchError> {
         let status = self.child.wait().map_err(LaunchError::Start)?;
         let main = ProcessKey { pid: self.child.id(), sequence: 0 };
         let processes = read_all(self.dir())?;
         if !processes.contains_key(&main) {
             return Err(LaunchError::NoResults(status));
         }
+        if let Listener::Trace(path) = &self.listener {
+            complete_trace(path, &processes).map_err(LaunchError::Trace)?;
+        }
         Ok(Finished { status, processes, main })
     }
+}
+
+/// Makes the trace file, if there is to be one, and says where it is wherever the program goes.
+fn begin_trace(listener: &Listener) -> io::Result<Listener> {
+    let Listener::Trace(path) = listener else { return Ok(listener.clone()) };
+    fs::write(path, FILE_HEADER)?;
+    fs::canonicalize(path).map(Listener::Trace)
+}
+
+/// Appends what the processes could not write any more.
+fn complete_trace(path: &Path, processes: &BTreeMap<ProcessKey, ProcessFile>) -> io::Result<()> {
+    let mut file = OpenOptions::new().append(true).open(path)?;
+    for chunk in processes.values().flat_map(leftovers) {
+        file.write_all(&chunk.encode())?;
+    }
+    Ok(())
 }
 
 /// Reads every results file in a directory.

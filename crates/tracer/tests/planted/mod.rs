@@ -37,12 +37,13 @@ pub(crate) fn compile(name: &str, source: &str, options: &[&str]) -> PathBuf {
 }
 
 /// Assembles a program without any library.
-#[allow(dead_code)]
+#[allow(dead_code, reason = "not every test binary needs it")]
 pub(crate) fn assemble(source: &str) -> PathBuf {
     compile("program.S", source, &["-nostdlib", "-static"])
 }
 
 /// Runs a program and counts it.
+#[allow(dead_code, reason = "not every test binary counts")]
 pub(crate) fn count(launch: &Launch) -> (Finished, Vec<ProcessCounts>) {
     let finished = launch.run(plugin()).unwrap();
     let counts = counts(&finished.processes);
@@ -50,7 +51,7 @@ pub(crate) fn count(launch: &Launch) -> (Finished, Vec<ProcessCounts>) {
 }
 
 /// How often the instruction with these first bytes ran, over all processes given.
-#[allow(dead_code)]
+#[allow(dead_code, reason = "not every test binary needs it")]
 pub(crate) fn ran(counts: &[ProcessCounts], bytes: &[u8]) -> u64 {
     let spots = counts.iter().flat_map(ProcessCounts::instructions);
     spots.filter(|(spot, _)| spot.bytes.starts_with(bytes)).map(|(_, count)| count).sum()
