@@ -10,5 +10,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod decode;
 pub mod machine;
 pub mod stream;
+pub mod uop;
