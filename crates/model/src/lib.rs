@@ -13,4 +13,5 @@
 pub mod decode;
 pub mod machine;
 pub mod stream;
+pub mod units;
 pub mod uop;

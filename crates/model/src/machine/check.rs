@@ -17,6 +17,10 @@ pub(super) fn check(machine: &Machine) -> Result<(), String> {
     for (name, cache) in caches(machine) {
         shape(name, cache)?;
     }
+    let line = machine.caches.l1d.line_bytes;
+    if let Some((name, _)) = caches(machine).iter().find(|(_, cache)| cache.line_bytes != line) {
+        return Err(format!("[{name}] line_bytes must be the same in every cache"));
+    }
     for (name, tlb) in tlbs(machine) {
         tlb_shape(name, tlb)?;
     }
@@ -173,8 +177,11 @@ fn powers_of_two(machine: &Machine) -> Result<(), String> {
     if branch.tables > 0 && !branch.table_entries.is_power_of_two() {
         return Err("branch.table_entries must be a power of two".into());
     }
-    if branch.tables > 16 || branch.history_bits > 256 || branch.return_stack > 1024 {
-        return Err("branch: at most 16 tables, 256 bits of history, 1024 returns".into());
+    if branch.tables > 16 || branch.history_bits > 128 || branch.return_stack > 1024 {
+        return Err("branch: at most 16 tables, 128 bits of history, 1024 returns".into());
+    }
+    if branch.resteer_cycles > 100 || branch.taken_bubble_cycles > 100 {
+        return Err("branch: resteer_cycles and taken_bubble_cycles must be at most 100".into());
     }
     let (entries, ways) = (branch.btb_entries, branch.btb_ways);
     if ways == 0 || entries == 0 || !entries.is_multiple_of(ways) || entries > 1 << 24 {
