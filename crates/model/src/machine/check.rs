@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::event::Event;
+
 use super::{CacheFacts, Class, Machine, TlbFacts};
 
 /// The most ports a machine may have: a port mask is 32 bits.
@@ -105,7 +107,7 @@ fn widths(machine: &Machine) -> Result<(), String> {
         ("tlbs.walkers", machine.tlbs.walkers, 64),
         ("branch.base_entries", machine.branch.base_entries, 1 << 24),
     ];
-    let entries = machine.schedulers.iter().map(|s| (s.name.as_str(), s.entries, 4096));
+    let entries = machine.schedulers.iter().map(|s| (s.name.as_str(), s.entries, 250));
     for (name, value, most) in sizes.into_iter().chain(entries) {
         if value == 0 || value > most {
             return Err(format!("{name} must be between 1 and {most}, not {value}"));
@@ -194,6 +196,12 @@ fn counters(machine: &Machine) -> Result<(), String> {
     let pmu = &machine.pmu;
     if pmu.general == 0 || pmu.general > 64 || !(8..=64).contains(&pmu.width_bits) {
         return Err("pmu: 1 to 64 general counters of 8 to 64 bits".into());
+    }
+    let named = pmu.constraints.iter().flat_map(|constraint| &constraint.events);
+    for name in pmu.fixed.iter().chain(named) {
+        if Event::named(name).is_none() {
+            return Err(format!("pmu: no event {name}"));
+        }
     }
     for constraint in &pmu.constraints {
         if constraint.source.trim().is_empty() {

@@ -1,51 +1,50 @@
 //! What limits misses: registers that hold them, and the channel that brings lines.
 
+/// Cycles that are booked as one, as a power of two.
+const SPELL_SHIFT: u32 = 3;
+/// Spells remembered; a booking further ahead forgets the oldest.
+const SPELLS: usize = 4096;
+
 /// A fixed number of misses at a time.
 ///
-/// Requests may come out of order in time, so the file remembers when each of the latest misses
-/// began and ended, and admits a new one as soon as fewer than its registers are taken.
+/// Requests may come out of order in time, so the file keeps how many registers are taken in every
+/// short spell of the near future, and a request may fill a gap between later ones.
 #[derive(Clone, Debug)]
 pub struct MissFile {
-    /// Twice as many intervals as registers: what is older has ended.
-    taken: Vec<(u64, u64)>,
-    next: usize,
-    registers: usize,
+    /// Which spell a place stands for, and how many registers are taken in it.
+    spells: Vec<(u64, u32)>,
+    registers: u32,
 }
 
 impl MissFile {
     /// So many registers, at least one.
     pub fn new(registers: usize) -> MissFile {
-        let registers = registers.max(1);
-        MissFile { taken: vec![(0, 0); 2 * registers], next: 0, registers }
+        MissFile { spells: vec![(0, 0); SPELLS], registers: registers.max(1) as u32 }
+    }
+
+    fn spell(&mut self, spell: u64) -> &mut u32 {
+        let place = &mut self.spells[spell as usize & (SPELLS - 1)];
+        if place.0 != spell {
+            *place = (spell, 0);
+        }
+        &mut place.1
     }
 
     /// When a miss that wants to start at `at` may start.
-    pub fn admit(&self, at: u64) -> u64 {
-        let mut start = at;
-        loop {
-            let mut count = 0;
-            let mut earliest = u64::MAX;
-            for &(from, to) in &self.taken {
-                let is_taken = from <= start && start < to;
-                count += usize::from(is_taken);
-                earliest = earliest.min(if is_taken { to } else { u64::MAX });
-            }
-            if count < self.registers {
-                return start;
-            }
-            start = earliest;
+    pub fn admit(&mut self, at: u64) -> u64 {
+        let mut spell = at >> SPELL_SHIFT;
+        while *self.spell(spell) >= self.registers {
+            spell += 1;
         }
+        at.max(spell << SPELL_SHIFT)
     }
 
     /// Takes a register from `start` to `end`.
     pub fn hold(&mut self, start: u64, end: u64) {
-        self.taken[self.next] = (start, end);
-        self.next = if self.next + 1 == self.taken.len() { 0 } else { self.next + 1 };
-    }
-
-    /// How many registers are taken at a time.
-    pub fn taken_at(&self, at: u64) -> usize {
-        self.taken.iter().filter(|&&(start, end)| start <= at && at < end).count()
+        let last = (end >> SPELL_SHIFT).min((start >> SPELL_SHIFT) + SPELLS as u64);
+        for spell in start >> SPELL_SHIFT..last {
+            *self.spell(spell) += 1;
+        }
     }
 }
 
@@ -96,14 +95,13 @@ mod tests {
     #[test]
     fn a_full_miss_file_delays_the_next_until_the_first_returns() {
         let mut file = MissFile::new(2);
-        for (at, end) in [(0, 100), (10, 110)] {
+        for (at, end) in [(0, 96), (8, 112)] {
             assert_eq!(file.admit(at), at);
             file.hold(at, end);
         }
-        assert_eq!(file.taken_at(50), 2);
-        assert_eq!(file.admit(20), 100);
-        file.hold(100, 200);
-        assert_eq!(file.admit(105), 110);
+        assert_eq!(file.admit(20), 96);
+        file.hold(96, 200);
+        assert_eq!(file.admit(105), 112);
     }
 
     #[test]
@@ -112,6 +110,18 @@ mod tests {
         assert_eq!(file.admit(1000), 1000);
         file.hold(1000, 1100);
         assert_eq!(file.admit(5), 5);
+    }
+
+    #[test]
+    fn throughput_is_registers_over_duration() {
+        let mut file = MissFile::new(24);
+        let mut last = 0;
+        for _ in 0..24_000 {
+            let start = file.admit(u64::saturating_sub(last, 2000));
+            file.hold(start, start + 400);
+            last = start + 400;
+        }
+        assert_eq!(last, 24_000 / 24 * 400);
     }
 
     #[test]
