@@ -10,5 +10,16 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod cause;
+pub mod core;
+pub mod decode;
+pub mod event;
+pub mod fast;
 pub mod machine;
+pub mod program;
 pub mod stream;
+#[cfg(test)]
+mod testing;
+pub mod units;
+pub mod uop;
+pub mod warm;

@@ -1,0 +1,13 @@
+//! What both cores share: the numbers they are built from, how accesses meet micro-ops, what is
+//! counted, and the stream of lives for those who listen.
+
+mod access;
+mod account;
+mod life;
+mod shape;
+
+pub(crate) use access::{Accesses, Piece};
+pub use account::{Account, TICKS};
+pub use life::{Life, NOBODY, Silent, Watcher};
+pub use shape::{Ideal, Mode, Settings};
+pub(crate) use shape::{Shape, ideal_latency};

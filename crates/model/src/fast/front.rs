@@ -1,0 +1,194 @@
+//! Fetch: when each instruction leaves the instruction cache.
+
+use super::ring::Ring;
+use crate::cause::Cause;
+use crate::core::{Account, Ideal, Shape};
+use crate::event::Event;
+use crate::program::StaticInstruction;
+use crate::units::Level;
+use crate::units::cache::Cache;
+use crate::units::memory::{Memory, Outcome};
+
+/// Bytes of code that a line of the micro-op cache stands for, as a power of two.
+const UOP_LINE_SHIFT: u32 = 6;
+
+/// What fetching an instruction met, for those who listen.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Fetched {
+    pub(super) at: u64,
+    pub(super) code_cycles: u32,
+    pub(super) missed_l1: bool,
+    pub(super) missed_l2: bool,
+    pub(super) missed_tlb: bool,
+}
+
+/// The state of fetch.
+#[derive(Clone, Debug)]
+pub(super) struct Front {
+    cycle: u64,
+    slots: u64,
+    bytes: u64,
+    taken: u64,
+    line: u64,
+    line_shift: u32,
+    uops: Option<Cache<()>>,
+    /// Whether the current line comes decoded, and where it was entered.
+    is_decoded: bool,
+    entered: u64,
+    /// When the slots in the queue were dispatched.
+    pub(super) queue: Ring,
+    /// What last held fetch up, since when it runs again, and whose fault it was.
+    pub(super) cause: Cause,
+    pub(super) since: u64,
+    pub(super) blame: u32,
+}
+
+impl Front {
+    pub(super) fn new(shape: &Shape, line_shift: u32) -> Front {
+        let (lines, ways) = shape.uop_cache;
+        Front {
+            cycle: 0,
+            slots: 0,
+            bytes: 0,
+            taken: 0,
+            line: u64::MAX,
+            line_shift,
+            uops: (lines > 0).then(|| Cache::new(lines, ways)),
+            is_decoded: false,
+            entered: 0,
+            queue: Ring::new(shape.queue),
+            cause: Cause::Fetch,
+            since: 0,
+            blame: 0,
+        }
+    }
+
+    /// Fetches an instruction.
+    #[inline]
+    pub(super) fn fetch(
+        &mut self,
+        shape: &Shape,
+        memory: &mut Memory,
+        account: &mut Account,
+        place: usize,
+        instruction: &StaticInstruction,
+    ) -> Fetched {
+        let mut fetched = Fetched::default();
+        let last_byte = instruction.pc.wrapping_add(u64::from(instruction.len).max(1) - 1);
+        let is_again = !self.is_decoded && instruction.pc <= self.entered;
+        if instruction.pc >> self.line_shift != self.line || is_again {
+            self.enter(shape, memory, account, place, instruction.pc, &mut fetched);
+        }
+        if last_byte >> self.line_shift != self.line {
+            self.enter(shape, memory, account, place, last_byte, &mut fetched);
+        }
+        let slots = u64::from(instruction.slots);
+        let free = self.queue.oldest();
+        if free > self.cycle {
+            self.go_to(free);
+        }
+        let is_full = if self.is_decoded {
+            self.slots + slots > shape.fetch_width
+        } else {
+            self.slots + slots > shape.decode_width
+                || self.bytes + u64::from(instruction.len) > shape.fetch_bytes
+        };
+        if is_full && self.slots > 0 {
+            self.go_to(self.cycle + 1);
+        }
+        self.slots += slots;
+        self.bytes += u64::from(instruction.len);
+        fetched.at = self.cycle;
+        fetched
+    }
+
+    #[inline]
+    fn go_to(&mut self, cycle: u64) {
+        self.cycle = cycle;
+        self.slots = 0;
+        self.bytes = 0;
+        self.taken = 0;
+    }
+
+    #[inline(never)]
+    fn enter(
+        &mut self,
+        shape: &Shape,
+        memory: &mut Memory,
+        account: &mut Account,
+        place: usize,
+        pc: u64,
+        fetched: &mut Fetched,
+    ) {
+        self.line = pc >> self.line_shift;
+        self.entered = pc;
+        let outcome = memory.code::<true>(pc, self.cycle);
+        count_code(account, place, &outcome);
+        if outcome.cycles > 0 && !shape.ideal.has(Ideal::CODE_MISSES) {
+            self.go_to(self.cycle + u64::from(outcome.cycles));
+            let is_translation = outcome.cycles == outcome.translation.cycles;
+            self.cause = if is_translation { Cause::CodeTlb } else { Cause::Code };
+            self.since = self.cycle;
+            self.blame = place as u32;
+            fetched.code_cycles += outcome.cycles;
+        }
+        fetched.missed_l1 |= outcome.level > Level::L1;
+        fetched.missed_l2 |= outcome.level > Level::L2;
+        fetched.missed_tlb |= outcome.translation.missed_l1;
+        self.is_decoded = match &mut self.uops {
+            None => false,
+            Some(uops) => {
+                let number = pc >> UOP_LINE_SHIFT;
+                let held = uops.touch(number).is_some();
+                if !held {
+                    uops.insert(number, ());
+                    account.happened(place, Event::UopCacheMisses);
+                }
+                held
+            }
+        };
+    }
+
+    /// A branch was taken as predicted.
+    #[inline]
+    pub(super) fn taken(&mut self, shape: &Shape) {
+        self.taken += 1;
+        if self.taken >= shape.taken_per_cycle || shape.bubble > 0 {
+            self.go_to(self.cycle + 1 + shape.bubble);
+        }
+    }
+
+    /// Fetch starts again, after a mispredicted branch or where the decoder said.
+    pub(super) fn restart(&mut self, cycle: u64, cause: Cause, blame: u32) {
+        if cycle > self.cycle {
+            self.go_to(cycle);
+            self.cause = cause;
+            self.since = cycle;
+            self.blame = blame;
+        }
+    }
+
+    /// The cycle in which fetch stands.
+    pub(super) fn cycle(&self) -> u64 {
+        self.cycle
+    }
+}
+
+/// Counts what a fetch of a line met.
+fn count_code(account: &mut Account, place: usize, outcome: &Outcome) {
+    if outcome.level > Level::L1 {
+        account.happened(place, Event::L1iMisses);
+    }
+    if outcome.level > Level::L2 {
+        account.happened(place, Event::L2CodeMisses);
+    }
+    if outcome.level == Level::Memory {
+        account.happened(place, Event::L3CodeMisses);
+    }
+    if outcome.translation.missed_l1 {
+        account.happened(place, Event::ItlbMisses);
+    }
+    if outcome.translation.walked {
+        account.happened(place, Event::ItlbWalks);
+    }
+}

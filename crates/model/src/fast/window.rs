@@ -1,0 +1,218 @@
+//! Dispatch, schedulers and ports in one pass.
+//!
+//! Instructions come in program order but issue at any later cycle, so the near future is kept as
+//! a ring of cycles: which ports are taken in each, and how many micro-ops leave each scheduler.
+//! A later instruction may still take an earlier free cycle.
+//!
+//! ```text
+//!            cycle (dispatch stands here)
+//!              v
+//! busy   . . . |0b0110|0b0001|0b0000| ...   ports taken
+//! leave  . . . |3,0,1 |0,0,1 |2,0,0 | ...   by scheduler lane
+//! ```
+
+use super::ring::Ring;
+use crate::core::{Account, Shape};
+use crate::event::Event;
+use crate::program::{Kind, Op};
+
+/// Cycles kept ahead. A micro-op that issues later than this meets no other there.
+const AHEAD: usize = 1 << 13;
+const MASK: u64 = AHEAD as u64 - 1;
+
+/// The state between dispatch and issue.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    cycle: u64,
+    slots: u64,
+    busy: Vec<u32>,
+    leave: Vec<u64>,
+    /// Micro-ops waiting, a byte for each scheduler.
+    waiting: u64,
+    /// When the latest micro-op issued, for machines that keep order.
+    last_issue: u64,
+    pub(super) rob: Ring,
+    pub(super) loads: Ring,
+    pub(super) stores: Ring,
+}
+
+impl Window {
+    pub(super) fn new(shape: &Shape) -> Window {
+        Window {
+            cycle: 0,
+            slots: 0,
+            busy: vec![0; AHEAD],
+            leave: vec![0; AHEAD],
+            waiting: 0,
+            last_issue: 0,
+            rob: Ring::new(shape.rob),
+            loads: Ring::new(shape.load_queue),
+            stores: Ring::new(shape.store_queue),
+        }
+    }
+
+    #[inline]
+    fn advance(&mut self, to: u64) {
+        self.slots = 0;
+        if to - self.cycle >= AHEAD as u64 {
+            self.busy.fill(0);
+            self.leave.fill(0);
+            self.waiting = 0;
+            self.cycle = to;
+            return;
+        }
+        for cycle in self.cycle..to {
+            self.busy[(cycle & MASK) as usize] = 0;
+            let leaving = &mut self.leave[((cycle + 1) & MASK) as usize];
+            self.waiting -= *leaving;
+            *leaving = 0;
+        }
+        self.cycle = to;
+    }
+
+    /// Starts a new cycle of dispatch, for machines that dispatch by group.
+    pub(super) fn next_cycle(&mut self) {
+        self.advance(self.cycle + 1);
+    }
+
+    /// Waits for a place in the reorder buffer.
+    pub(super) fn wait_for_rob(&mut self, account: &mut Account) {
+        let free = self.rob.oldest();
+        if free > self.cycle {
+            account.totals[Event::RobFull] += free - self.cycle;
+            self.advance(free);
+        }
+    }
+
+    /// Dispatches a micro-op not before `earliest`. Returns when, and whether the store queue was
+    /// what held it up.
+    #[inline]
+    pub(super) fn dispatch(
+        &mut self,
+        shape: &Shape,
+        account: &mut Account,
+        op: &Op,
+        earliest: u64,
+        in_group: bool,
+    ) -> (u64, bool) {
+        let mut at = self.cycle.max(earliest);
+        let mut by_stores = false;
+        if op.slots > 0 && !in_group {
+            if at == self.cycle && self.slots >= shape.dispatch_width {
+                at += 1;
+            }
+            let free = self.rob.oldest();
+            if free > at {
+                account.totals[Event::RobFull] += free - at;
+                at = free;
+            }
+        }
+        if op.kind == Kind::Load {
+            let free = self.loads.oldest();
+            if free > at {
+                account.totals[Event::LoadQueueFull] += free - at;
+                at = free;
+            }
+        } else if op.kind == Kind::StoreAddress {
+            let free = self.stores.oldest();
+            if free > at {
+                account.totals[Event::StoreQueueFull] += free - at;
+                at = free;
+                by_stores = true;
+            }
+        }
+        if at > self.cycle {
+            self.advance(at);
+        }
+        if op.scheduler < 8 {
+            let limit = shape.schedulers[usize::from(op.scheduler)];
+            let lane = 8 * u32::from(op.scheduler);
+            if limit < u8::MAX {
+                while (self.waiting >> lane) as u8 >= limit {
+                    account.totals[Event::SchedulerFull] += 1;
+                    self.advance(self.cycle + 1);
+                }
+            }
+        }
+        self.slots += u64::from(op.slots);
+        (self.cycle, by_stores)
+    }
+
+    /// Sends a micro-op to a port, not before it is ready.
+    #[inline]
+    pub(super) fn issue(&mut self, shape: &Shape, op: &Op, ready: u64) -> u64 {
+        let ready = if shape.in_order { ready.max(self.last_issue) } else { ready };
+        let at = if op.ports == 0 {
+            ready
+        } else if op.busy > 1 {
+            self.take_long(op, ready)
+        } else {
+            self.take(op.ports, ready)
+        };
+        if shape.in_order {
+            self.last_issue = at;
+        }
+        self.wait_until(shape, op, at);
+        at
+    }
+
+    #[inline]
+    fn take(&mut self, ports: u32, ready: u64) -> u64 {
+        let mut at = ready;
+        let end = self.cycle + AHEAD as u64;
+        while at < end {
+            let busy = &mut self.busy[(at & MASK) as usize];
+            let free = ports & !*busy;
+            if free != 0 {
+                *busy |= free & free.wrapping_neg();
+                return at;
+            }
+            at += 1;
+        }
+        at
+    }
+
+    /// Takes a port for several cycles on end.
+    #[inline(never)]
+    fn take_long(&mut self, op: &Op, ready: u64) -> u64 {
+        let mut at = ready;
+        let end = self.cycle + AHEAD as u64;
+        while at + u64::from(op.busy) < end {
+            let cycles = at..at + u64::from(op.busy);
+            let free =
+                cycles.clone().fold(op.ports, |free, c| free & !self.busy[(c & MASK) as usize]);
+            if free != 0 {
+                let port = free & free.wrapping_neg();
+                cycles.for_each(|c| self.busy[(c & MASK) as usize] |= port);
+                return at;
+            }
+            at += 1;
+        }
+        at
+    }
+
+    /// Keeps the scheduler's entry until the micro-op issues.
+    #[inline]
+    fn wait_until(&mut self, shape: &Shape, op: &Op, at: u64) {
+        if op.scheduler >= 8
+            || at <= self.cycle
+            || shape.schedulers[usize::from(op.scheduler)] == u8::MAX
+        {
+            return;
+        }
+        let one = 1_u64 << (8 * u32::from(op.scheduler));
+        let within = at.min(self.cycle + AHEAD as u64 - 1);
+        let leaving = &mut self.leave[(within & MASK) as usize];
+        // A byte cannot hold more; only the clamp above can bring so many together.
+        if (*leaving / one) as u8 >= 250 {
+            return;
+        }
+        *leaving += one;
+        self.waiting += one;
+    }
+
+    /// The cycle in which dispatch stands.
+    pub(super) fn cycle(&self) -> u64 {
+        self.cycle
+    }
+}
