@@ -72,6 +72,12 @@ impl Assembler {
         }
     }
 
+    /// The process ends: what is pending is told, and the listener keeps what should outlive it.
+    pub fn ended(&mut self) {
+        self.flush();
+        self.listener.ended();
+    }
+
     /// A block begins.
     #[inline]
     pub fn begin(&mut self, block: &'static LiveBlock) {

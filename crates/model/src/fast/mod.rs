@@ -29,7 +29,7 @@ use window::Window;
 
 use crate::cause::Cause;
 use crate::core::{
-    Accesses, Account, Ideal, Life, NOBODY, Piece, Settings, Shape, Silent, Watcher,
+    Accesses, Account, Accounting, Ideal, Life, NOBODY, Piece, Settings, Shape, Silent, Watcher,
 };
 use crate::event::{Counts, Event};
 use crate::machine::{Class, Machine};
@@ -671,6 +671,20 @@ pub(crate) fn add_memory(counts: &mut Counts, memory: &Memory) {
     }
 }
 
+impl<W: Watcher> Accounting for FastCore<W> {
+    fn settle_all(&mut self) {
+        self.finish();
+    }
+
+    fn counts(&self) -> Counts {
+        FastCore::counts(self)
+    }
+
+    fn account(&self) -> &Account {
+        FastCore::account(self)
+    }
+}
+
 impl<W: Watcher> CoreListener for FastCore<W> {
     fn translated(&mut self, id: BlockId, block: &StaticBlock) {
         self.program.translate(id, block);
@@ -696,6 +710,11 @@ impl<W: Watcher> CoreListener for FastCore<W> {
             };
             self.step(place, mine);
         }
+    }
+
+    fn interrupted(&mut self) {
+        // What follows is no consequence of the branch before it.
+        self.settle(None);
     }
 }
 

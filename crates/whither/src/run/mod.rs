@@ -22,7 +22,7 @@ use vocab::EventId;
 use crate::cli::RunJob;
 use crate::failure::Failure;
 use crate::output::Output;
-use images::Images;
+pub(crate) use images::Images;
 
 /// The one event that a run samples.
 const SAMPLED: EventId = EventId(0);
