@@ -31,23 +31,17 @@ type Cells = &'static [AtomicU64; TALLY_WORDS];
 #[derive(Clone, Copy, Debug)]
 struct Known {
     start: u64,
-    branch: Branch,
+    /// Where it goes if the branch at its end is not taken.
+    after: u64,
+    /// Where it goes if the branch is taken.
+    target: u64,
+    /// Where it is counted, once it ran.
+    cells: Option<Cells>,
     len: u16,
 }
 
-/// The branch at the end of a block.
-#[derive(Clone, Copy, Debug)]
-struct Branch {
-    /// Where it goes if it is not taken.
-    after: u64,
-    /// Where it goes if it is taken.
-    target: u64,
-    /// Where the block is counted, once it ran.
-    cells: Option<Cells>,
-}
-
-/// No branch, and no block.
-const NO_BRANCH: Branch = Branch { after: NOWHERE, target: NOWHERE, cells: None };
+/// No block has this number.
+const NO_BLOCK: usize = usize::MAX;
 
 /// Counts one thread's blocks.
 #[derive(Debug)]
@@ -58,7 +52,7 @@ pub struct Tally {
     blocks: Vec<Known>,
     slabs: Vec<Option<&'static [AtomicU64]>>,
     /// The block before, whose direction the next block tells.
-    previous: Branch,
+    previous: usize,
     partials: HashMap<(u32, u16), &'static [AtomicU64]>,
     partials_chunk: Option<Chunk>,
 }
@@ -85,7 +79,7 @@ impl Tally {
             thread,
             blocks: Vec::new(),
             slabs: Vec::new(),
-            previous: NO_BRANCH,
+            previous: NO_BLOCK,
             partials: HashMap::new(),
             partials_chunk: None,
         }
@@ -104,14 +98,16 @@ impl Tally {
             *slab = self.results.tally(self.thread, (number * TALLY_BLOCKS) as u32);
         }
         let cells = slab.as_ref()?.get(block % TALLY_BLOCKS * TALLY_WORDS..)?.first_chunk();
-        self.blocks.get_mut(block)?.branch.cells = cells;
+        self.blocks.get_mut(block)?.cells = cells;
         cells
     }
 
     /// What this block says about the branch before it. A branch to the instruction after it changes
     /// nothing, taken or not.
     fn settle(&self, start: u64) {
-        let Branch { after, target, cells } = self.previous;
+        let Some(&Known { after, target, cells, .. }) = self.blocks.get(self.previous) else {
+            return;
+        };
         let Some([_, taken, not_taken, ..]) = cells else { return };
         // Added without a branch of our own, which would be as hard to foretell as the program's.
         let falls = start == after;
@@ -153,32 +149,32 @@ impl CoreListener for Tally {
             Ending::Branches(target) => (end(block), target),
             _ => (NOWHERE, NOWHERE),
         };
-        self.blocks.push(Known { start, branch: Branch { after, target, cells: None }, len });
+        self.blocks.push(Known { start, after, target, cells: None, len });
     }
 
     fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
-        let Some(&Known { start, mut branch, len }) = self.blocks.get(id.0 as usize) else {
-            return;
-        };
+        let number = id.0 as usize;
+        let Some(&Known { start, mut cells, len, .. }) = self.blocks.get(number) else { return };
         self.settle(start);
         if ran < len {
-            self.previous = NO_BRANCH;
+            self.previous = NO_BLOCK;
             return self.partial(id, ran, accesses);
         }
-        if branch.cells.is_none() {
-            branch.cells = self.find_cells(id.0 as usize);
+        if cells.is_none() {
+            cells = self.find_cells(number);
         }
-        if let Some([runs, _, _, load_count, store_count]) = branch.cells {
+        if let Some([runs, _, _, load_count, store_count]) = cells {
             let (loads, stores) = loads_and_stores(accesses);
             bump(runs, 1);
             bump(load_count, loads);
             bump(store_count, stores);
         }
-        self.previous = branch;
+        self.previous = number;
     }
 
-    fn continued(&mut self, _: BlockId, accesses: &[Access]) {
-        if let Some([_, _, _, load_count, store_count]) = self.previous.cells {
+    fn continued(&mut self, id: BlockId, accesses: &[Access]) {
+        let cells = self.blocks.get(id.0 as usize).and_then(|block| block.cells);
+        if let Some([_, _, _, load_count, store_count]) = cells {
             let (loads, stores) = loads_and_stores(accesses);
             bump(load_count, loads);
             bump(store_count, stores);
@@ -186,16 +182,16 @@ impl CoreListener for Tally {
     }
 
     fn interrupted(&mut self) {
-        self.previous = NO_BRANCH;
+        self.previous = NO_BLOCK;
     }
 
     fn forked(&mut self) {
         self.results = current(&self.current);
         self.thread = 0;
         self.slabs.clear();
-        self.blocks.iter_mut().for_each(|block| block.branch.cells = None);
+        self.blocks.iter_mut().for_each(|block| block.cells = None);
         self.partials.clear();
         self.partials_chunk = None;
-        self.previous = NO_BRANCH;
+        self.previous = NO_BLOCK;
     }
 }
