@@ -10,4 +10,5 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod machine;
 pub mod stream;

@@ -1,0 +1,94 @@
+//! From text to a checked machine.
+
+use std::fmt;
+
+use super::{Machine, check};
+
+/// Why a machine file was refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MachineError {
+    file: String,
+    reason: String,
+}
+
+impl MachineError {
+    pub(super) fn new(file: &str, reason: impl Into<String>) -> MachineError {
+        MachineError { file: file.into(), reason: reason.into() }
+    }
+
+    pub(super) fn unknown(name: &str) -> MachineError {
+        let known: Vec<&str> = super::machines().collect();
+        MachineError::new(name, format!("no such machine; there are {}", known.join(", ")))
+    }
+}
+
+impl fmt::Display for MachineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "machine {}: {}", self.file, self.reason)
+    }
+}
+
+impl std::error::Error for MachineError {}
+
+impl Machine {
+    /// Reads a machine file. `file` names it in errors. Each override is a dotted key of the file
+    /// and its new value, as in `("caches.l1d.latency_cycles", "4")`; the key must exist.
+    pub fn load(
+        file: &str,
+        text: &str,
+        overrides: &[(&str, &str)],
+    ) -> Result<Machine, MachineError> {
+        let refuse = |reason: String| MachineError::new(file, reason);
+        let mut table: toml::Table =
+            text.parse().map_err(|e: toml::de::Error| refuse(one_line(&e)))?;
+        for (key, value) in overrides {
+            set(&mut table, key, value).map_err(refuse)?;
+        }
+        let machine = read(file, table)?;
+        check::check(&machine).map_err(refuse)?;
+        Ok(machine)
+    }
+}
+
+/// Reads table by table, so that an error names the table as well as the key.
+fn read(file: &str, table: toml::Table) -> Result<Machine, MachineError> {
+    let whole: Result<Machine, _> = table.clone().try_into();
+    whole.map_err(|error| {
+        let culprit = table.keys().find(|key| {
+            let without: toml::Table = table
+                .iter()
+                .filter(|(k, _)| k != key)
+                .map(|(k, v)| (k.clone(), v.clone()))
+                .collect();
+            let again: Result<Machine, toml::de::Error> = without.try_into();
+            again.is_err_and(|other| other.message() != error.message())
+        });
+        let place = culprit.map(|key| format!("[{key}] ")).unwrap_or_default();
+        MachineError::new(file, format!("{place}{}", one_line(&error)))
+    })
+}
+
+fn one_line(error: &toml::de::Error) -> String {
+    error.message().lines().collect::<Vec<_>>().join(" ")
+}
+
+fn set(table: &mut toml::Table, key: &str, value: &str) -> Result<(), String> {
+    let mut at = table;
+    let mut parts = key.split('.').peekable();
+    while let Some(part) = parts.next() {
+        let slot = at.get_mut(part).ok_or_else(|| format!("override of unknown key {key}"))?;
+        if parts.peek().is_none() {
+            *slot = parse_value(value).ok_or_else(|| format!("{key}: {value} is no value"))?;
+            return Ok(());
+        }
+        at = slot.as_table_mut().ok_or_else(|| format!("override of unknown key {key}"))?;
+    }
+    Err(format!("override of unknown key {key}"))
+}
+
+/// A value as it would stand in the file; what is no number, list or truth value is a string.
+fn parse_value(value: &str) -> Option<toml::Value> {
+    let parsed: Result<toml::Table, _> = format!("v = {value}").parse();
+    let bare = parsed.ok().and_then(|mut table| table.remove("v"));
+    bare.or_else(|| (!value.contains('\n')).then(|| toml::Value::String(value.into())))
+}

@@ -1,0 +1,96 @@
+use super::*;
+
+fn zen4_with(overrides: &[(&str, &str)]) -> Result<Machine, MachineError> {
+    Machine::load("zen4.toml", text_of("zen4").unwrap(), overrides)
+}
+
+#[test]
+fn every_machine_that_travels_with_the_tool_loads_under_its_own_name() {
+    for name in machines() {
+        assert_eq!(Machine::named(name).unwrap().name, name);
+    }
+    assert!(machines().is_sorted());
+}
+
+#[test]
+fn a_host_finds_the_machine_that_describes_it() {
+    let name = |vendor, family, model| Machine::matching(vendor, family, model).map(|m| m.name);
+    assert_eq!(name("AuthenticAMD", 25, 17).as_deref(), Some("zen4"));
+    assert_eq!(name("AuthenticAMD", 25, 1).as_deref(), Some("zen3"));
+    assert_eq!(name("GenuineIntel", 6, 106).as_deref(), Some("icelake-server"));
+    assert_eq!(name("GenuineIntel", 6, 143).as_deref(), Some("goldencove"));
+    assert_eq!(name("GenuineIntel", 6, 1), None);
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_file_table_and_key() {
+    let text = text_of("zen4").unwrap().replace("[memory]\n", "[memory]\nlatency_ns = 3\n");
+    let error = Machine::load("mine.toml", &text, &[]).unwrap_err().to_string();
+    assert!(error.starts_with("machine mine.toml: [memory] unknown field `latency_ns`"), "{error}");
+    let text = text_of("zen4").unwrap().replace("\nalu = ", "\nalou = ");
+    let error = Machine::load("mine.toml", &text, &[]).unwrap_err().to_string();
+    assert!(error.contains("[classes] unknown variant `alou`"), "{error}");
+}
+
+#[test]
+fn a_fact_without_a_source_is_refused() {
+    let text = text_of("zen4").unwrap().replace("source = \"AMD 57647, 2.6.3\"", "source = \" \"");
+    let error = Machine::load("mine.toml", &text, &[]).unwrap_err().to_string();
+    assert_eq!(error, "machine mine.toml: [caches.l2] source is empty");
+}
+
+#[test]
+fn an_override_replaces_one_fact_and_only_an_existing_one() {
+    let machine = zen4_with(&[("caches.l1d.latency_cycles", "9"), ("window.rob", "77")]).unwrap();
+    assert_eq!((machine.caches.l1d.latency_cycles, machine.window.rob), (9, 77));
+    let error = zen4_with(&[("caches.l1d.size", "9")]).unwrap_err().to_string();
+    assert_eq!(error, "machine zen4.toml: override of unknown key caches.l1d.size");
+    let error = zen4_with(&[("window.rob", "many")]).unwrap_err().to_string();
+    assert!(error.contains("[window] invalid type: string \"many\""), "{error}");
+}
+
+#[test]
+fn impossible_shapes_are_refused() {
+    for (key, value) in [
+        ("caches.l1d.ways", "7"),
+        ("caches.l1d.line_bytes", "48"),
+        ("window.rob", "0"),
+        ("window.mispredict_cycles", "1"),
+        ("branch.btb_ways", "7"),
+        ("branch.base_entries", "1000"),
+        ("tlbs.page_bytes", "3000"),
+        ("pmu.general", "0"),
+        ("window.bundle_slots", "5"),
+    ] {
+        assert!(zen4_with(&[(key, value)]).is_err(), "{key} = {value}");
+    }
+}
+
+#[test]
+fn damaged_files_are_refused_without_panicking() {
+    let text = text_of("ppc970").unwrap();
+    let rounds: u32 =
+        std::env::var("WHITHER_FUZZ_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(300);
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    for _ in 0..rounds {
+        let mut bytes = text.as_bytes().to_vec();
+        for _ in 0..1 + next() % 4 {
+            let at = (next() % bytes.len() as u64) as usize;
+            match next() % 3 {
+                0 => bytes[at] = (next() % 96 + 32) as u8,
+                1 => drop(bytes.remove(at)),
+                _ => bytes.insert(at, b'0' + (next() % 10) as u8),
+            }
+        }
+        // Either answer is fine; what is accepted must satisfy the checks again.
+        if let Ok(machine) = Machine::load("fuzz", &String::from_utf8(bytes).unwrap(), &[]) {
+            assert_eq!(check::check(&machine), Ok(()));
+        }
+    }
+}
