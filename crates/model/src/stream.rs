@@ -59,7 +59,8 @@ pub trait CoreListener: Send {
     /// a repeated string instruction. No further instruction ran.
     fn continued(&mut self, _id: BlockId, _accesses: &[Access]) {}
 
-    /// A signal handler begins with the next block, so that it follows from no branch.
+    /// A signal handler begins with the next block, so that it follows from no branch. After an
+    /// indirect branch or a system call any address may follow, so there it is not noticed.
     fn interrupted(&mut self) {}
 
     /// The thread entered the kernel, and may not come back: what should outlive it is kept now.

@@ -79,8 +79,33 @@ impl Assembler {
     }
 
     /// A block begins.
+    ///
+    /// The common case ends in the call to the listener, so that nothing is saved around it.
     #[inline]
     pub fn begin(&mut self, block: &'static LiveBlock) {
+        match self.pending {
+            Some(pending) if !block.is_repeat && !self.is_told && pending.id.0 < self.known => {
+                let is_whole = if pending.goes_anywhere {
+                    self.accesses_end() >= pending.sure_accesses_end
+                } else {
+                    block.start == pending.end || block.start == pending.target
+                };
+                if is_whole {
+                    self.pending = Some(block);
+                    self.base = 0;
+                    let last = std::mem::take(&mut self.last);
+                    let accesses = self.accesses.get(1..=last).unwrap_or_default();
+                    return self.listener.executed(pending.id, pending.len, accesses);
+                }
+                self.begin_slowly(block);
+            }
+            _ => self.begin_slowly(block),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_slowly(&mut self, block: &'static LiveBlock) {
         if let Some(pending) = self.pending {
             if block.is_repeat && block.start == pending.last {
                 // The next turn of a string instruction, not another instruction.
@@ -94,7 +119,6 @@ impl Assembler {
         self.last = 0;
     }
 
-    #[inline]
     fn finish(&mut self, block: &'static LiveBlock, next: u64) {
         let is_whole = if block.goes_anywhere {
             self.is_told || self.accesses_end() >= block.sure_accesses_end
@@ -129,7 +153,6 @@ impl Assembler {
         self.accesses[self.last % CAPACITY].instruction.wrapping_add(1)
     }
 
-    #[inline]
     fn tell(&mut self, block: &'static LiveBlock, ran: u16, count: usize) {
         if block.id.0 >= self.known {
             self.introduce(block);
@@ -154,28 +177,34 @@ impl Assembler {
         }
     }
 
-    /// The pending block touched memory.
+    /// The pending block touched memory. The common case calls nothing.
     #[inline]
     pub fn touch(&mut self, piece: Piece) {
         let instruction = piece.instruction + self.base;
-        let previous = self.accesses[self.last % CAPACITY];
-        let access = Access {
-            address: piece.address,
-            instruction,
-            size: piece.size,
-            is_store: piece.is_store,
-        };
-        if previous.instruction == instruction {
-            if self.join(access) {
-                return;
-            }
-        } else if piece.is_atomic && piece.is_store {
-            self.push(Access { is_store: false, ..access });
+        let is_another = self.accesses[self.last % CAPACITY].instruction != instruction;
+        if is_another && !piece.is_atomic && self.last + 1 < CAPACITY {
+            let Piece { address, size, is_store, .. } = piece;
+            self.last += 1;
+            self.accesses[self.last % CAPACITY] = Access { address, instruction, size, is_store };
+        } else {
+            self.touch_slowly(piece, instruction);
         }
-        self.push(access);
     }
 
-    #[inline]
+    #[cold]
+    #[inline(never)]
+    fn touch_slowly(&mut self, piece: Piece, instruction: u16) {
+        let Piece { address, size, is_store, is_atomic, .. } = piece;
+        let access = Access { address, instruction, size, is_store };
+        let is_another = self.accesses[self.last % CAPACITY].instruction != instruction;
+        if is_another && is_atomic && is_store {
+            self.push(Access { is_store: false, ..access });
+        }
+        if is_another || !self.join(access) {
+            self.push(access);
+        }
+    }
+
     fn push(&mut self, access: Access) {
         if self.last + 1 >= CAPACITY {
             self.spill();

@@ -2,7 +2,7 @@
 
 use model::stream::{Access, BlockId, CoreListener, StaticBlock};
 
-use crate::results::Chunk;
+use crate::results::Publisher;
 use crate::tally::{CurrentResults, current};
 
 const SEED: u64 = 0xcbf2_9ce4_8422_2325;
@@ -91,16 +91,14 @@ impl CoreListener for StreamHash {
 pub struct PublishedHash {
     hash: StreamHash,
     current: CurrentResults,
-    chunks: [Option<Chunk>; 2],
-    sequence: u32,
+    publisher: Publisher,
 }
 
 impl PublishedHash {
     /// The hash of thread number `thread`.
     pub fn new(current: CurrentResults, thread: u32) -> PublishedHash {
-        let results = self::current(&current);
-        let chunks = [results.published(thread), results.published(thread)];
-        PublishedHash { hash: StreamHash::default(), current, chunks, sequence: 0 }
+        let publisher = Publisher::new(self::current(&current), thread);
+        PublishedHash { hash: StreamHash::default(), current, publisher }
     }
 }
 
@@ -123,10 +121,7 @@ impl CoreListener for PublishedHash {
 
     fn system_call(&mut self, number: u64) {
         self.hash.system_call(number);
-        self.sequence = self.sequence.wrapping_add(1);
-        if let Some(chunk) = self.chunks[self.sequence as usize % 2] {
-            chunk.publish(self.sequence, &self.hash.to_bytes());
-        }
+        self.publisher.publish(&self.hash.to_bytes());
     }
 
     fn forked(&mut self) {

@@ -27,15 +27,21 @@ const NOWHERE: u64 = u64::MAX;
 /// The words of a tally.
 type Cells = &'static [AtomicU64; TALLY_WORDS];
 
-/// What a block's successor tells about its branch.
+/// What is kept of a block.
 #[derive(Clone, Copy, Debug)]
-struct Branch {
+struct Known {
     start: u64,
-    /// Where it goes if its branch is not taken.
+    /// Where it goes if the branch at its end is not taken.
     after: u64,
-    /// Where it goes if its branch is taken.
+    /// Where it goes if the branch is taken.
     target: u64,
+    /// Where it is counted, once it ran.
+    cells: Option<Cells>,
+    len: u16,
 }
+
+/// No block has this number.
+const NO_BLOCK: usize = usize::MAX;
 
 /// Counts one thread's blocks.
 #[derive(Debug)]
@@ -43,10 +49,10 @@ pub struct Tally {
     current: CurrentResults,
     results: Arc<ResultsFile>,
     thread: u32,
-    branches: Vec<(Branch, u16)>,
+    blocks: Vec<Known>,
     slabs: Vec<Option<&'static [AtomicU64]>>,
     /// The block before, whose direction the next block tells.
-    previous: Option<(Branch, Cells)>,
+    previous: usize,
     partials: HashMap<(u32, u16), &'static [AtomicU64]>,
     partials_chunk: Option<Chunk>,
 }
@@ -59,8 +65,8 @@ fn bump(cell: &AtomicU64, by: u64) {
 
 /// How many of the accesses read and how many write.
 fn loads_and_stores(accesses: &[Access]) -> (u64, u64) {
-    let stores = accesses.iter().filter(|access| access.is_store).count();
-    ((accesses.len() - stores) as u64, stores as u64)
+    let stores = accesses.iter().fold(0, |stores, access| stores + u64::from(access.is_store));
+    (accesses.len() as u64 - stores, stores)
 }
 
 impl Tally {
@@ -71,31 +77,42 @@ impl Tally {
             current,
             results,
             thread,
-            branches: Vec::new(),
+            blocks: Vec::new(),
             slabs: Vec::new(),
-            previous: None,
+            previous: NO_BLOCK,
             partials: HashMap::new(),
             partials_chunk: None,
         }
     }
 
-    /// The cells of a block. Without room in the file there are none, which the file says.
-    fn cells(&mut self, block: usize) -> Option<Cells> {
-        let slab = match self.slabs.get(block / TALLY_BLOCKS) {
-            Some(Some(slab)) => slab,
-            _ => self.new_slab(block / TALLY_BLOCKS)?,
-        };
-        slab.get(block % TALLY_BLOCKS * TALLY_WORDS..)?.first_chunk()
-    }
-
+    /// Finds the cells of a block that runs for the first time. Without room in the file there are
+    /// none, which the file says.
     #[cold]
-    fn new_slab(&mut self, number: usize) -> Option<&'static [AtomicU64]> {
+    fn find_cells(&mut self, block: usize) -> Option<Cells> {
+        let number = block / TALLY_BLOCKS;
         if self.slabs.len() <= number {
             self.slabs.resize(number + 1, None);
         }
-        let slab = self.results.tally(self.thread, (number * TALLY_BLOCKS) as u32);
-        *self.slabs.get_mut(number)? = slab;
-        slab
+        let slab = self.slabs.get_mut(number)?;
+        if slab.is_none() {
+            *slab = self.results.tally(self.thread, (number * TALLY_BLOCKS) as u32);
+        }
+        let cells = slab.as_ref()?.get(block % TALLY_BLOCKS * TALLY_WORDS..)?.first_chunk();
+        self.blocks.get_mut(block)?.cells = cells;
+        cells
+    }
+
+    /// What this block says about the branch before it. A branch to the instruction after it changes
+    /// nothing, taken or not.
+    fn settle(&self, start: u64) {
+        let Some(&Known { after, target, cells, .. }) = self.blocks.get(self.previous) else {
+            return;
+        };
+        let Some([_, taken, not_taken, ..]) = cells else { return };
+        // Added without a branch of our own, which would be as hard to foretell as the program's.
+        let falls = start == after;
+        bump(not_taken, u64::from(falls));
+        bump(taken, u64::from(start == target && !falls));
     }
 
     #[cold]
@@ -127,52 +144,54 @@ impl Tally {
 impl CoreListener for Tally {
     fn translated(&mut self, _id: BlockId, block: &StaticBlock) {
         let start = block.instructions.first().map_or(NOWHERE, |first| first.pc);
-        let branch = match ending(block) {
-            Ending::Branches(target) => Branch { start, after: end(block), target },
-            _ => Branch { start, after: NOWHERE, target: NOWHERE },
+        let len = block.instructions.len() as u16;
+        let (after, target) = match ending(block) {
+            Ending::Branches(target) => (end(block), target),
+            _ => (NOWHERE, NOWHERE),
         };
-        self.branches.push((branch, block.instructions.len() as u16));
+        self.blocks.push(Known { start, after, target, cells: None, len });
     }
 
     fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
-        let Some(&(branch, len)) = self.branches.get(id.0 as usize) else { return };
-        if let Some((before, [_, taken, not_taken, ..])) = self.previous.take() {
-            // A branch to the instruction after it changes nothing, taken or not.
-            if branch.start == before.after {
-                bump(not_taken, 1);
-            } else if branch.start == before.target {
-                bump(taken, 1);
-            }
-        }
+        let number = id.0 as usize;
+        let Some(&Known { start, mut cells, len, .. }) = self.blocks.get(number) else { return };
+        self.settle(start);
         if ran < len {
+            self.previous = NO_BLOCK;
             return self.partial(id, ran, accesses);
         }
-        let Some(cells) = self.cells(id.0 as usize) else { return };
-        let [runs, _, _, load_count, store_count] = cells;
-        let (loads, stores) = loads_and_stores(accesses);
-        bump(runs, 1);
-        bump(load_count, loads);
-        bump(store_count, stores);
-        self.previous = Some((branch, cells));
+        if cells.is_none() {
+            cells = self.find_cells(number);
+        }
+        if let Some([runs, _, _, load_count, store_count]) = cells {
+            let (loads, stores) = loads_and_stores(accesses);
+            bump(runs, 1);
+            bump(load_count, loads);
+            bump(store_count, stores);
+        }
+        self.previous = number;
     }
 
     fn continued(&mut self, id: BlockId, accesses: &[Access]) {
-        let Some([_, _, _, load_count, store_count]) = self.cells(id.0 as usize) else { return };
-        let (loads, stores) = loads_and_stores(accesses);
-        bump(load_count, loads);
-        bump(store_count, stores);
+        let cells = self.blocks.get(id.0 as usize).and_then(|block| block.cells);
+        if let Some([_, _, _, load_count, store_count]) = cells {
+            let (loads, stores) = loads_and_stores(accesses);
+            bump(load_count, loads);
+            bump(store_count, stores);
+        }
     }
 
     fn interrupted(&mut self) {
-        self.previous = None;
+        self.previous = NO_BLOCK;
     }
 
     fn forked(&mut self) {
         self.results = current(&self.current);
         self.thread = 0;
         self.slabs.clear();
+        self.blocks.iter_mut().for_each(|block| block.cells = None);
         self.partials.clear();
         self.partials_chunk = None;
-        self.previous = None;
+        self.previous = NO_BLOCK;
     }
 }

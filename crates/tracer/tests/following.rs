@@ -1,10 +1,13 @@
 //! Threads, forks and execs: every one is accounted for.
 
+#![allow(clippy::unwrap_used, reason = "a failure here is the test failing")]
+
 mod planted;
 
 use planted::{compile, count, ran};
 use tracer::counts::ProcessCounts;
 use tracer::launch::Launch;
+use tracer::settings::Listener;
 
 fn launch(program: &str, arguments: &[&str]) -> Launch {
     Launch { arguments: arguments.iter().map(Into::into).collect(), ..Launch::new(program) }
@@ -161,4 +164,89 @@ fn code_is_placed_in_the_file_that_it_came_from() {
     }
     assert!(checked > 1000);
     assert!(counts[0].images.iter().any(|path| path.contains("libc.so")));
+}
+
+#[test]
+fn code_that_is_written_anew_is_counted_as_what_it_was() {
+    // mov $turn,%eax; ret, written over itself a hundred times and called twice each time.
+    let source = r#"
+        #include <string.h>
+        #include <sys/mman.h>
+        int main(void) {
+            unsigned char *code = mmap(0, 4096, 7, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            int sum = 0;
+            for (int turn = 0; turn < 100; turn++) {
+                int value = 0x77770000 + turn;
+                code[0] = 0xb8; memcpy(code + 1, &value, 4); code[5] = 0xc3;
+                sum += ((int (*)(void))code)() == value;
+                sum += ((int (*)(void))code)() == value;
+            }
+            return sum == 200 ? 0 : 1;
+        }"#;
+    let program = compile("jit.c", source, &["-O1"]);
+    let (finished, counts) = count(&Launch::new(&program));
+    assert!(finished.status.success());
+    for turn in 0..100u8 {
+        assert_eq!(ran(&counts, &[0xb8, turn, 0, 0x77, 0x77]), 2, "turn {turn}");
+    }
+    let made = counts[0].instructions().into_iter();
+    let made = made.filter(|(spot, _)| spot.bytes[3..5] == [0x77, 0x77] && spot.place.is_none());
+    assert_eq!(made.count(), 100, "memory without a file has no place");
+}
+
+#[test]
+fn a_program_finds_its_own_descriptors_arguments_and_environment() {
+    // The lowest free descriptor is 3, before and after a fork, with threads about.
+    let source = r#"
+        #include <fcntl.h>
+        #include <pthread.h>
+        #include <string.h>
+        #include <stdlib.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        static void *nothing(void *none) { return none; }
+        static int lowest(void) { int fd = open("/dev/null", O_RDONLY); close(fd); return fd; }
+        int main(int argc, char **argv) {
+            if (argc != 3 || strcmp(argv[1], "a b") || strcmp(argv[2], "")) return 1;
+            if (getenv("QEMU_PLUGIN") || !getenv("PATH")) return 2;
+            if (lowest() != 3) return 3;
+            pthread_t t; pthread_create(&t, 0, nothing, 0); pthread_join(t, 0);
+            if (lowest() != 3) return 4;
+            int status; if (fork() == 0) _exit(lowest()); wait(&status);
+            if (WEXITSTATUS(status) != 3) return 5;
+            char link[4096]; ssize_t n = readlink("/proc/self/exe", link, sizeof link - 1);
+            if (n <= 0 || (link[n] = 0, strcmp(link, argv[0]))) return 6;
+            return 0;
+        }"#;
+    let program = compile("own.c", source, &["-O1", "-pthread"]);
+    let listeners = [
+        Listener::Tally { counts_accesses: true },
+        Listener::Hash,
+        Listener::Trace(program.with_extension("trace")),
+    ];
+    for listener in listeners {
+        let arguments = vec!["a b".into(), "".into()];
+        let launch = Launch { arguments, listener, ..Launch::new(&program) };
+        assert_eq!(launch.run(planted::plugin()).unwrap().status.code(), Some(0));
+    }
+}
+
+#[test]
+fn a_program_that_becomes_itself_is_followed_each_time() {
+    let source = r#"
+        #include <stdlib.h>
+        #include <unistd.h>
+        int main(int argc, char **argv) {
+            (void)argc;
+            int left = atoi(argv[1]);
+            char text[2] = { (char)('0' + left - 1), 0 };
+            if (left > 0) execl("/proc/self/exe", "again", text, (char *)0);
+            return 42;
+        }"#;
+    let program = compile("again.c", source, &["-O1"]);
+    let launch = Launch { arguments: vec!["3".into()], ..Launch::new(&program) };
+    let (finished, counts) = count(&launch);
+    assert_eq!(finished.status.code(), Some(42));
+    let sequences: Vec<u32> = counts.iter().map(|process| process.key.sequence).collect();
+    assert_eq!(sequences, [0, 1, 2, 3]);
 }

@@ -196,3 +196,29 @@ fn a_trace_cut_short_tells_what_it_has() {
     assert!(matches!(foreign, StreamError::Foreign(_)));
     fs::remove_file(path).unwrap();
 }
+
+#[test]
+fn every_thread_of_a_recorded_program_is_whole() {
+    let source = r#"
+        #include <pthread.h>
+        static void *work(void *n) {
+            long left = (long)n;
+            __asm__ volatile("1: push %%rax\n pop %%rax\n dec %0\n jnz 1b\n" : "+r"(left) : : "memory");
+            return 0;
+        }
+        int main(void) {
+            pthread_t t[4];
+            for (long i = 0; i < 4; i++) pthread_create(&t[i], 0, work, (void *)100000);
+            for (long i = 0; i < 4; i++) pthread_join(t[i], 0);
+            return 0;
+        }"#;
+    let program = compile("four.c", source, &["-O1", "-pthread", "-mno-red-zone"]);
+    let path = record(&Launch::new(program), "four");
+    let mut sums = Sums::default();
+    let (replayed, ()) = Recorded { path: path.clone() }.play(&mut sums).unwrap();
+    assert!(replayed.broken.is_empty());
+    assert_eq!(sums.0.len(), 5);
+    let workers = sums.0.iter().filter(|sum| sum.instructions >= 400_000);
+    assert_eq!(workers.filter(|sum| sum.stores >= 100_000 && sum.stores < 110_000).count(), 4);
+    fs::remove_file(path).unwrap();
+}

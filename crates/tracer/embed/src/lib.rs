@@ -7,12 +7,16 @@
 //! The plugin cannot be an ordinary dependency: it is a shared object loaded into QEMU, where a
 //! panic must abort instead of unwinding through C, and where it runs for every block of the
 //! program, so it is optimised even in a debug build. Cargo has no stable way to depend on a shared
-//! object or to give one package its own panic strategy. So the plugin is a package outside the
-//! workspace, and this crate runs a second cargo on it, in a target directory of its own: the outer
-//! cargo holds the lock of its own while a build script runs.
+//! object or to give one package its own panic strategy. So this crate runs a second cargo on the
+//! plugin's package, with the workspace's `plugin` profile and a target directory of its own: the
+//! outer cargo holds the lock of its own while a build script runs. The lock file is the workspace's,
+//! so both are built from the same versions.
 //!
 //! ```text
 //! build.rs:  let plugin = tracer_embed::build(Path::new(&env::var_os("OUT_DIR")?))?;
+//!            tracer_embed::sources().iter().for_each(|source| {
+//!                println!("cargo::rerun-if-changed={}", source.display());
+//!            });
 //!            println!("cargo::rustc-env=WHITHER_PLUGIN={}", plugin.display());
 //! main.rs:   static PLUGIN: &[u8] = include_bytes!(env!("WHITHER_PLUGIN"));
 //! ```
@@ -52,7 +56,7 @@ pub fn package() -> PathBuf {
 /// What a build script must watch: the plugin and the rooms that it is built from.
 pub fn sources() -> Vec<PathBuf> {
     let tracer = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    ["plugin/src", "plugin/Cargo.toml", "plugin/Cargo.lock", "src", "../model/src", "../vocab/src"]
+    ["plugin", "src", "Cargo.toml", "../model", "../vocab", "../../Cargo.lock", "../../Cargo.toml"]
         .iter()
         .map(|source| tracer.join(source))
         .collect()
@@ -64,7 +68,7 @@ pub fn build(out: &Path) -> Result<PathBuf, EmbedError> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command
-        .args(["build", "--release", "--locked", "--quiet", "--manifest-path"])
+        .args(["build", "--profile", "plugin", "--locked", "--quiet", "--manifest-path"])
         .arg(package().join("Cargo.toml"))
         .arg("--target-dir")
         .arg(&target);
@@ -82,5 +86,5 @@ pub fn build(out: &Path) -> Result<PathBuf, EmbedError> {
     if !output.status.success() {
         return Err(EmbedError::Build(String::from_utf8_lossy(&output.stderr).into_owned()));
     }
-    Ok(target.join("release/libtracer_plugin.so"))
+    Ok(target.join("plugin/libtracer_plugin.so"))
 }

@@ -43,16 +43,34 @@ struct Kind {
 const UNKNOWN: Kind = Kind { info: u32::MAX, size: 0, is_store: false };
 
 impl Vcpu {
-    fn kind(&mut self, info: u32) -> Kind {
-        let slot = &mut self.kinds[(info >> 4 ^ info >> 14) as usize % KINDS];
-        if slot.info != info {
-            // SAFETY: pure functions of the number.
-            *slot = unsafe {
-                let size = 1u8.checked_shl(qemu_plugin_mem_size_shift(info)).unwrap_or(0);
-                Kind { info, size, is_store: qemu_plugin_mem_is_store(info) }
-            };
-        }
-        *slot
+    /// The place where a kind of access is remembered.
+    #[inline]
+    fn slot(&mut self, info: u32) -> &mut Kind {
+        &mut self.kinds[(info >> 4 ^ info >> 14) as usize % KINDS]
+    }
+
+    #[inline]
+    fn touch(&mut self, kind: Kind, address: u64, data: usize) {
+        self.assembler.touch(Piece {
+            instruction: data as u16,
+            address,
+            size: kind.size,
+            is_store: kind.is_store,
+            is_atomic: data & ATOMIC != 0,
+        });
+    }
+
+    /// Asks QEMU what an access is.
+    #[cold]
+    #[inline(never)]
+    fn touch_unknown(&mut self, info: u32, address: u64, data: usize) {
+        // SAFETY: pure functions of the number.
+        let kind = unsafe {
+            let size = 1u8.checked_shl(qemu_plugin_mem_size_shift(info)).unwrap_or(0);
+            Kind { info, size, is_store: qemu_plugin_mem_is_store(info) }
+        };
+        *self.slot(info) = kind;
+        self.touch(kind, address, data);
     }
 }
 
@@ -115,8 +133,18 @@ pub(crate) extern "C" fn on_created(_: PluginId, index: c_uint) {
 pub(crate) extern "C" fn on_block(index: c_uint, block: *mut c_void) {
     // SAFETY: registered with a pointer to a block that is never freed.
     let block: &'static LiveBlock = unsafe { &*block.cast::<LiveBlock>() };
-    let Some(vcpu) = get(index).or_else(|| make(index)) else { return };
-    vcpu.assembler.begin(block);
+    match get(index) {
+        Some(vcpu) => vcpu.assembler.begin(block),
+        None => first_block(index, block),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn first_block(index: c_uint, block: &'static LiveBlock) {
+    if let Some(vcpu) = make(index) {
+        vcpu.assembler.begin(block);
+    }
 }
 
 /// The blocks that a thread may not know yet, copied so that its listener is not called under the
@@ -128,13 +156,10 @@ fn blocks_since(known: u32) -> Vec<&'static LiveBlock> {
 /// An instruction touched memory.
 pub(crate) extern "C" fn on_memory(index: c_uint, info: u32, address: u64, data: *mut c_void) {
     let Some(vcpu) = get(index) else { return };
-    let kind = vcpu.kind(info);
-    let data = data as usize;
-    vcpu.assembler.touch(Piece {
-        instruction: data as u16,
-        address,
-        size: kind.size,
-        is_store: kind.is_store,
-        is_atomic: data & ATOMIC != 0,
-    });
+    let kind = *vcpu.slot(info);
+    if kind.info == info {
+        vcpu.touch(kind, address, data as usize);
+    } else {
+        vcpu.touch_unknown(info, address, data as usize);
+    }
 }

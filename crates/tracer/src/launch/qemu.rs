@@ -71,7 +71,11 @@ mod tests {
     #[test]
     fn a_script_runs_as_its_interpreter_with_the_script_before_the_arguments() {
         let settings = Settings { qemu: "/q".into(), seed: Some(1), listener: Listener::Null };
-        let target = Target { executable: "/bin/sh".into(), leading: strings(&["-e", "/x/run"]) };
+        let target = Target {
+            executable: "/bin/sh".into(),
+            leading: strings(&["-e", "/x/run"]),
+            linker: None,
+        };
         let all = arguments(
             &settings,
             Path::new("/d,1"),

@@ -122,6 +122,7 @@ impl Launch {
         let qemu = self.qemu.clone().map_or_else(probe, Ok).map_err(LaunchError::Qemu)?;
         let path = target::find(&self.program).map_err(LaunchError::Target)?;
         let target = target::inspect(&path).map_err(LaunchError::Target)?;
+        target::check_libraries(&target).map_err(LaunchError::Target)?;
         let dir = scratch.path();
         fs::write(plugin_path(dir), plugin).map_err(LaunchError::Scratch)?;
         let settings = Settings {

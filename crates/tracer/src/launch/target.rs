@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::{env, fmt};
 
 /// How deep scripts may name scripts as their interpreter, as in the kernel.
@@ -21,6 +22,8 @@ pub struct Target {
     /// What comes before the program's own arguments: the script and its interpreter's options.
     /// Empty for an executable.
     pub leading: Vec<OsString>,
+    /// The dynamic linker that the executable names; none if it is static.
+    pub linker: Option<PathBuf>,
 }
 
 /// Why a program cannot be traced.
@@ -46,6 +49,8 @@ pub enum TargetError {
     NeedsAvx512(PathBuf),
     /// The interpreter that a script or executable names does not exist.
     NoInterpreter(PathBuf, PathBuf),
+    /// Shared libraries that it needs are not there.
+    MissingLibraries(PathBuf, Vec<String>),
     /// Scripts name each other as interpreter.
     TooDeep(PathBuf),
 }
@@ -93,6 +98,10 @@ impl fmt::Display for TargetError {
                     interpreter.display()
                 )
             }
+            E::MissingLibraries(path, names) => {
+                let names = names.join(", ");
+                write!(f, "{} needs shared libraries that are not there: {names}", path.display())
+            }
             E::TooDeep(path) => write!(f, "{} has too many interpreters in a row", path.display()),
         }
     }
@@ -104,7 +113,9 @@ impl TargetError {
     /// The exit status that `env` gives: 127 if there is no such program, else 126.
     pub fn exit_status(&self) -> u8 {
         match self {
-            TargetError::NotFound(_) | TargetError::NoInterpreter(..) => 127,
+            TargetError::NotFound(_)
+            | TargetError::NoInterpreter(..)
+            | TargetError::MissingLibraries(..) => 127,
             _ => 126,
         }
     }
@@ -128,14 +139,14 @@ fn is_executable(path: &Path) -> bool {
 
 /// Looks at a program and, if it is a script, at its interpreter.
 pub fn inspect(program: &Path) -> Result<Target, TargetError> {
-    let mut target = Target { executable: program.into(), leading: Vec::new() };
+    let mut target = Target { executable: program.into(), leading: Vec::new(), linker: None };
     for _ in 0..SCRIPT_DEPTH {
         let file = open(&target.executable)?;
         let mut start = Vec::new();
         let read = file.by_ref_take(SHEBANG_BYTES as u64).read_to_end(&mut start);
         read.map_err(|why| TargetError::Unreadable(target.executable.clone(), why))?;
         if !start.starts_with(b"#!") {
-            elf(&target.executable, &file, &start)?;
+            target.linker = elf(&target.executable, &file, &start)?;
             return Ok(target);
         }
         let (interpreter, option) =
@@ -150,6 +161,30 @@ pub fn inspect(program: &Path) -> Result<Target, TargetError> {
         target.executable = interpreter;
     }
     Err(TargetError::TooDeep(program.into()))
+}
+
+/// Asks the dynamic linker which shared libraries it cannot find. The program itself does not run.
+///
+/// Linkers other than glibc's are not asked: they might run it.
+pub fn check_libraries(target: &Target) -> Result<(), TargetError> {
+    let Some(linker) = target.linker.as_ref().filter(|linker| is_glibc(linker)) else {
+        return Ok(());
+    };
+    let mut ask = Command::new(linker);
+    ask.arg(&target.executable).env("LD_TRACE_LOADED_OBJECTS", "1").stdin(Stdio::null());
+    // A linker that cannot be asked says nothing; the program will.
+    let Ok(output) = ask.output() else { return Ok(()) };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let missing = text.lines().filter_map(|line| line.trim().strip_suffix(" => not found"));
+    let missing: Vec<String> = missing.map(str::to_owned).collect();
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(TargetError::MissingLibraries(target.executable.clone(), missing)),
+    }
+}
+
+fn is_glibc(linker: &Path) -> bool {
+    linker.file_name().is_some_and(|name| name.as_bytes().starts_with(b"ld-linux"))
 }
 
 /// Reading the front of a borrowed file.
@@ -189,8 +224,8 @@ fn shebang(start: &[u8]) -> Option<(PathBuf, Option<OsString>)> {
     (!interpreter.is_empty()).then(|| (PathBuf::from(OsStr::from_bytes(interpreter)), option))
 }
 
-/// Checks an ELF file as far as running it needs.
-fn elf(path: &Path, file: &File, start: &[u8]) -> Result<(), TargetError> {
+/// Checks an ELF file as far as running it needs, and gives its dynamic linker.
+fn elf(path: &Path, file: &File, start: &[u8]) -> Result<Option<PathBuf>, TargetError> {
     const EM_X86_64: u16 = 62;
     if !start.starts_with(b"\x7fELF") {
         return Err(TargetError::UnknownFormat(path.into()));
@@ -213,13 +248,15 @@ fn elf(path: &Path, file: &File, start: &[u8]) -> Result<(), TargetError> {
     let count = number(start, 56, 2).ok_or_else(malformed)?;
     let mut table = vec![0; count as usize * 56];
     file.read_exact_at(&mut table, segments).map_err(|_| malformed())?;
+    let mut linker = None;
     for segment in table.chunks_exact(56) {
-        check_segment(path, file, segment)?;
+        linker = check_segment(path, file, segment)?.or(linker);
     }
-    Ok(())
+    Ok(linker)
 }
 
-fn check_segment(path: &Path, file: &File, segment: &[u8]) -> Result<(), TargetError> {
+/// Checks a segment; if it is the one that names the dynamic linker, gives that.
+fn check_segment(path: &Path, file: &File, segment: &[u8]) -> Result<Option<PathBuf>, TargetError> {
     const PT_INTERP: u64 = 3;
     const PT_GNU_PROPERTY: u64 = 0x6474_e553;
     const MOST_BYTES: u64 = 1 << 16;
@@ -227,18 +264,18 @@ fn check_segment(path: &Path, file: &File, segment: &[u8]) -> Result<(), TargetE
     let field = |at, len| number(segment, at, len).ok_or_else(malformed);
     let (kind, offset, len) = (field(0, 4)?, field(8, 8)?, field(32, 8)?.min(MOST_BYTES));
     if kind != PT_INTERP && kind != PT_GNU_PROPERTY {
-        return Ok(());
+        return Ok(None);
     }
     let mut bytes = vec![0; len as usize];
     file.read_exact_at(&mut bytes, offset).map_err(|_| malformed())?;
     if kind == PT_GNU_PROPERTY {
         let needs = properties_need_avx512(&bytes);
-        return if needs { Err(TargetError::NeedsAvx512(path.into())) } else { Ok(()) };
+        return if needs { Err(TargetError::NeedsAvx512(path.into())) } else { Ok(None) };
     }
     let name = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     let interpreter = PathBuf::from(OsStr::from_bytes(name));
     match interpreter.exists() {
-        true => Ok(()),
+        true => Ok(Some(interpreter)),
         false => Err(TargetError::NoInterpreter(path.into(), interpreter)),
     }
 }

@@ -10,7 +10,7 @@ use model::machine::Machine;
 use model::stream::{Access, BlockId, CoreListener, StaticBlock};
 
 use super::{CHUNK_ROWS, CoreAsk, ModelAsk, ROW_WORDS};
-use crate::results::Chunk;
+use crate::results::Publisher;
 use crate::tally::{CurrentResults, current};
 
 /// Instructions between two publications of the totals.
@@ -46,8 +46,7 @@ pub struct Modelled<C> {
     core: C,
     current: CurrentResults,
     thread: u32,
-    totals: [Option<Chunk>; 2],
-    sequence: u32,
+    totals: Publisher,
     slabs: Vec<Option<&'static [AtomicU64]>>,
     totals_due: u64,
     rows_due: u64,
@@ -57,14 +56,12 @@ pub struct Modelled<C> {
 impl<C: Accounting> Modelled<C> {
     /// A core for thread number `thread`.
     pub fn new(core: C, current: CurrentResults, thread: u32) -> Modelled<C> {
-        let results = self::current(&current);
-        let totals = [results.published(thread), results.published(thread)];
+        let totals = Publisher::new(self::current(&current), thread);
         Modelled {
             core,
             current,
             thread,
             totals,
-            sequence: 0,
             slabs: Vec::new(),
             totals_due: TOTALS_EVERY,
             rows_due: ROWS_EVERY,
@@ -75,13 +72,10 @@ impl<C: Accounting> Modelled<C> {
     #[cold]
     fn publish_totals(&mut self) {
         self.totals_due = TOTALS_EVERY;
-        self.sequence = self.sequence.wrapping_add(1);
         let counts = self.core.counts();
         let counts = self.before.as_ref().map_or(counts.clone(), |b| counts.since(&b.counts));
         let bytes: Vec<u8> = counts.0.iter().flat_map(|count| count.to_le_bytes()).collect();
-        if let Some(chunk) = self.totals[self.sequence as usize % 2] {
-            chunk.publish(self.sequence, &bytes);
-        }
+        self.totals.publish(&bytes);
     }
 
     #[cold]
@@ -173,10 +167,8 @@ impl<C: Accounting> CoreListener for Modelled<C> {
         let before = Before { counts: self.core.counts(), account: self.core.account().clone() };
         self.before = Some(Box::new(before));
         self.thread = 0;
-        self.sequence = 0;
         self.slabs.clear();
-        let results = current(&self.current);
-        self.totals = [results.published(0), results.published(0)];
+        self.totals = Publisher::new(current(&self.current), 0);
     }
 
     fn ended(&mut self) {

@@ -13,10 +13,12 @@
 //! ```
 
 mod layout;
+mod publish;
 mod read;
 mod write;
 
 pub use layout::{CHUNK_PAYLOAD_BYTES, ProcessKey, TALLY_BLOCKS, TALLY_WORDS};
+pub use publish::Publisher;
 pub(crate) use read::PARTIAL_WORDS;
 pub use read::{BlockTally, Partial, ProcessFile, ResultsError, Tail, ThreadTally, read};
 pub use write::{Chunk, RecordLog, ResultsFile, Started};

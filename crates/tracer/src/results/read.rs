@@ -11,6 +11,7 @@ use super::layout::{
     CHUNK_BYTES, CHUNK_HEADER_BYTES, HEADER_BYTES, Kind, MAGIC, ProcessKey, TALLY_BLOCKS,
     TALLY_WORDS, chunk, header,
 };
+use super::publish::Found;
 
 use crate::modelled::ModelledThread;
 
@@ -128,13 +129,15 @@ pub fn read(path: &Path) -> Result<ProcessFile, ResultsError> {
     }
     let mut process = ProcessFile::from_header(&bytes);
     let room = len.saturating_sub(HEADER_BYTES as u64) / CHUNK_BYTES as u64;
-    let mut sequences = BTreeMap::new();
+    let mut found: BTreeMap<u32, Found> = BTreeMap::new();
     for index in 0..word(&bytes, header::CHUNKS).min(room) {
         let mut chunk = vec![0; CHUNK_BYTES];
         let start = HEADER_BYTES as u64 + index * CHUNK_BYTES as u64;
         file.read_exact_at(&mut chunk, start).map_err(failed)?;
-        process.add_chunk(&chunk, &mut sequences);
+        process.add_chunk(&chunk, &mut found);
     }
+    let latest = found.into_iter().filter_map(|(thread, found)| Some((thread, found.latest()?)));
+    process.published = latest.collect();
     for (thread, bytes) in &process.published {
         let modelled = process.modelled.entry(*thread).or_default();
         if modelled.set_totals(bytes).is_none() && modelled.rows.is_empty() {
@@ -169,7 +172,7 @@ impl ProcessFile {
         }
     }
 
-    fn add_chunk(&mut self, bytes: &[u8], sequences: &mut BTreeMap<u32, u64>) {
+    fn add_chunk(&mut self, bytes: &[u8], found: &mut BTreeMap<u32, Found>) {
         let (head, payload) = bytes.split_at(CHUNK_HEADER_BYTES.min(bytes.len()));
         let thread = word(head, chunk::THREAD) as u32;
         let sequence = word(head, chunk::SEQUENCE);
@@ -189,11 +192,8 @@ impl ProcessFile {
             let first = word(head, chunk::FIRST) as u32;
             self.modelled.entry(thread).or_default().add_rows(first, payload);
         } else if kind == Kind::Published as u64 && !meant.is_empty() {
-            // Of the two chunks that a listener uses in turn the later one is meant.
-            if sequences.get(&thread).is_none_or(|known| *known <= sequence) {
-                sequences.insert(thread, sequence);
-                self.published.insert(thread, meant.to_vec());
-            }
+            let part = word(head, chunk::FIRST) as u32;
+            found.entry(thread).or_default().add(part, sequence, meant);
         }
     }
 }

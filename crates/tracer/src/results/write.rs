@@ -102,9 +102,9 @@ impl ResultsFile {
         self.chunk(Kind::Tail, thread, 0)
     }
 
-    /// A chunk for what a listener wants its launcher to know.
-    pub fn published(&self, thread: u32) -> Option<Chunk> {
-        self.chunk(Kind::Published, thread, 0)
+    /// A chunk for one part of what a listener publishes.
+    pub(super) fn published(&self, thread: u32, part: u32) -> Option<Chunk> {
+        self.chunk(Kind::Published, thread, part)
     }
 
     /// A chunk for a modelled core's rows from instruction `first` on.
@@ -225,12 +225,6 @@ impl Chunk {
         room.iter().zip(bytes).for_each(|(cell, byte)| cell.store(*byte, Relaxed));
         self.set_used(used + bytes.len());
         true
-    }
-
-    /// Replaces the payload. Two chunks used in turn keep a whole one at every moment.
-    pub fn publish(&self, sequence: u32, bytes: &[u8]) -> bool {
-        self.restart(sequence);
-        self.append(bytes)
     }
 }
 
