@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use crate::process::Plugin;
 use crate::qemu::{
-    Info, PluginId, qemu_plugin_register_atexit_cb, qemu_plugin_register_vcpu_init_cb, qemu_plugin_register_vcpu_syscall_cb,
-    qemu_plugin_register_vcpu_syscall_ret_cb, qemu_plugin_register_vcpu_tb_trans_cb,
+    Info, PluginId, qemu_plugin_register_atexit_cb, qemu_plugin_register_vcpu_init_cb,
+    qemu_plugin_register_vcpu_syscall_cb, qemu_plugin_register_vcpu_syscall_ret_cb,
+    qemu_plugin_register_vcpu_tb_trans_cb,
 };
 use crate::{fork, syscall, translate, vcpu};
 

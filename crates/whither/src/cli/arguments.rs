@@ -94,6 +94,13 @@ pub(crate) struct RunArguments {
     /// How instructions are written
     #[arg(short = 'M', long, value_enum, default_value_t, value_name = "SYNTAX")]
     pub(crate) syntax: SyntaxArgument,
+    /// Run the program a second time on a modelled core and add what its cycles waited for; its
+    /// input is replayed, its second output dropped
+    #[arg(long)]
+    pub(crate) model: bool,
+    /// The machine to model, by name or by file [default: the one that describes this host]
+    #[arg(long, value_name = "MACHINE", requires = "model")]
+    pub(crate) machine: Option<String>,
     /// Write the report to a file instead of stderr; as a picture if its name ends in .svg
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,

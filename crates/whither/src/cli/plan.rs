@@ -51,6 +51,8 @@ pub(crate) struct RunJob {
     pub(crate) procedures: usize,
     pub(crate) hottest: usize,
     pub(crate) syntax: Syntax,
+    /// A second, modelled run.
+    pub(crate) model: Option<ModelJob>,
 }
 
 /// A modelled run, with every name resolved.
@@ -63,6 +65,24 @@ pub(crate) struct ModelJob {
     pub(crate) settings: Settings,
     pub(crate) is_repeatable: bool,
     pub(crate) procedures: usize,
+    /// Whether what the program writes is dropped.
+    pub(crate) drops_output: bool,
+}
+
+impl ModelJob {
+    /// The machine as its file says, beside a native run.
+    fn plain(program: Vec<OsString>, machine: Option<&str>) -> Result<ModelJob, Failure> {
+        let (machine, machine_text) = crate::model::find_machine(machine)?;
+        Ok(ModelJob {
+            program,
+            machine,
+            machine_text,
+            settings: Settings::default(),
+            is_repeatable: false,
+            procedures: 0,
+            drops_output: true,
+        })
+    }
 }
 
 /// A command line that does not become a plan.
@@ -140,6 +160,10 @@ fn run_job(run: RunArguments) -> Result<RunJob, Failure> {
         (None, Some(period)) => Some(perf::Rate::Period(period)),
         (None, None) => None,
     };
+    let model = match run.model {
+        true => Some(ModelJob::plain(run.program.clone(), run.machine.as_deref())?),
+        false => None,
+    };
     Ok(RunJob {
         program: run.program,
         event,
@@ -151,6 +175,7 @@ fn run_job(run: RunArguments) -> Result<RunJob, Failure> {
             SyntaxArgument::Intel => Syntax::Intel,
             SyntaxArgument::Att => Syntax::Att,
         },
+        model,
     })
 }
 
@@ -173,6 +198,7 @@ fn model_job(model: ModelArguments) -> Result<ModelJob, Failure> {
         settings: Settings { mode, ideal },
         is_repeatable: model.pin,
         procedures: model.procedures,
+        drops_output: false,
     })
 }
 

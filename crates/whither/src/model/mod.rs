@@ -10,9 +10,9 @@ mod account;
 mod stack;
 mod view;
 
-use account::ModelledRun;
-
-use std::ffi::OsString;
+pub(crate) use account::{CYCLES, ModelledRun, RUNS, cycles_of};
+pub(crate) use stack::section as stack_section;
+pub(crate) use view::{notes, summary};
 
 use model::machine::Machine;
 use tracer::launch::{Launch, LaunchError};
@@ -30,15 +30,15 @@ static PLUGIN: &[u8] = include_bytes!(env!("WHITHER_PLUGIN"));
 /// Models the program and reports; returns the program's own status.
 pub(crate) fn model(job: &ModelJob, output: &Output) -> Result<u8, Failure> {
     output.check_file()?;
-    let run = run_modelled(job, &job.program)?;
+    let run = run_modelled(job)?;
     let images = Images::load(&run.profile, &collect::KernelLayout::default(), !output.json);
     output.write(&view::view(job, &run, &images))?;
     Ok(run.status())
 }
 
 /// Runs the program under the tracer.
-pub(crate) fn run_modelled(job: &ModelJob, program: &[OsString]) -> Result<ModelledRun, Failure> {
-    let Some((name, arguments)) = program.split_first() else {
+pub(crate) fn run_modelled(job: &ModelJob) -> Result<ModelledRun, Failure> {
+    let Some((name, arguments)) = job.program.split_first() else {
         return Err(Failure::new(RUN_FAILED, "no program was named"));
     };
     let ask = ModelAsk {
@@ -51,6 +51,7 @@ pub(crate) fn run_modelled(job: &ModelJob, program: &[OsString]) -> Result<Model
         arguments: arguments.to_vec(),
         listener: Listener::Model(ask),
         is_repeatable: job.is_repeatable,
+        drops_output: job.drops_output,
         ..Launch::new(name)
     };
     let finished = launch.run(PLUGIN).map_err(failure)?;

@@ -3,7 +3,9 @@
 use model::cause::Cause;
 use model::event::{Counts, Event};
 use show::{Body, Cell, Column, Row, Section, Table, Tone, Unit};
-use vocab::Count;
+use vocab::{Count, Source};
+
+use crate::cli::ModelJob;
 
 /// What a stall waited for, in the reader's words.
 fn words(cause: Cause) -> (&'static str, &'static str) {
@@ -28,7 +30,8 @@ fn words(cause: Cause) -> (&'static str, &'static str) {
 }
 
 /// Every cycle retires something or has one cause: the rows add up to the cycles, exactly.
-pub(crate) fn section(totals: &Counts, caption: String) -> Section {
+pub(crate) fn section(totals: &Counts, job: &ModelJob) -> Section {
+    let caption = format!("{}: {}; every cycle once", Source::Modelled.word(), job.machine.title);
     let mut rows = vec![(("retiring", "instructions retiring"), totals[Event::RetireCycles], None)];
     for cause in Cause::ALL {
         let charged = totals[cause.charged_event()];

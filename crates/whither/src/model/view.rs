@@ -19,21 +19,22 @@ pub(super) fn view(job: &ModelJob, run: &ModelledRun, images: &Images) -> View {
         title: format!("whither model: {}", command.join(" ")),
         sections: vec![
             summary(job, run, command.join(" ")),
-            stack::section(&run.totals, stack_caption(job)),
+            stack::section(&run.totals, job),
             image_section(run),
             procedure_section(job, run, images),
             process_section(run),
             counter_section(run),
-            notes(run, images),
+            Section {
+                key: "notes",
+                title: "WHAT THIS REPORT DOES NOT SEE".into(),
+                caption: String::new(),
+                body: Body::Prose(notes(run, images)),
+            },
         ],
     }
 }
 
-fn stack_caption(job: &ModelJob) -> String {
-    format!("{}: {}; every cycle once", Source::Modelled.word(), job.machine.title)
-}
-
-fn summary(job: &ModelJob, run: &ModelledRun, command: String) -> Section {
+pub(crate) fn summary(job: &ModelJob, run: &ModelledRun, command: String) -> Section {
     let (cycles, instructions) = (run.cycles() as f64, run.instructions() as f64);
     let cpi = cycles / instructions.max(1.0);
     let seconds = cycles / (f64::from(job.machine.identity.clock_mhz) * 1e6);
@@ -200,7 +201,7 @@ fn counter_section(run: &ModelledRun) -> Section {
     }
 }
 
-fn notes(run: &ModelledRun, images: &Images) -> Section {
+pub(crate) fn notes(run: &ModelledRun, images: &Images) -> Vec<String> {
     let mut notes = vec![
         "A stall charged to a cause is not what removing the cause would gain: waits overlap."
             .to_owned(),
@@ -225,10 +226,5 @@ fn notes(run: &ModelledRun, images: &Images) -> Section {
         let name = run.profile.image(*id).map_or("?", |image| image.short_name());
         notes.push(format!("{name} could not be read, so its cycles have no names: {why}."));
     }
-    Section {
-        key: "notes",
-        title: "WHAT THIS REPORT DOES NOT SEE".into(),
-        caption: String::new(),
-        body: Body::Prose(notes),
-    }
+    notes
 }
