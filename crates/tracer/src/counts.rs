@@ -304,6 +304,7 @@ mod tests {
             records: bytes,
             threads: BTreeMap::new(),
             tails: Vec::new(),
+            modelled: BTreeMap::new(),
             published: BTreeMap::new(),
             counts_accesses: true,
             traced_records_bytes: 0,
