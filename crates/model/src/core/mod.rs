@@ -5,9 +5,13 @@ mod access;
 mod account;
 mod life;
 mod shape;
+mod tally;
 
 pub(crate) use access::{Accesses, Piece};
 pub use account::{Account, TICKS};
 pub use life::{Life, NOBODY, Silent, Watcher};
 pub use shape::{Ideal, Mode, Settings};
 pub(crate) use shape::{Shape, ideal_latency};
+pub(crate) use tally::{
+    add_memory, count_code, count_load, count_mispredict, count_static, count_store,
+};

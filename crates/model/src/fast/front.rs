@@ -2,12 +2,12 @@
 
 use super::ring::Ring;
 use crate::cause::Cause;
-use crate::core::{Account, Ideal, Shape};
+use crate::core::{Account, Ideal, Shape, count_code};
 use crate::event::Event;
 use crate::program::StaticInstruction;
 use crate::units::Level;
 use crate::units::cache::Cache;
-use crate::units::memory::{Memory, Outcome};
+use crate::units::memory::Memory;
 
 /// Bytes of code that a line of the micro-op cache stands for, as a power of two.
 const UOP_LINE_SHIFT: u32 = 6;
@@ -166,29 +166,5 @@ impl Front {
             self.since = cycle;
             self.blame = blame;
         }
-    }
-
-    /// The cycle in which fetch stands.
-    pub(super) fn cycle(&self) -> u64 {
-        self.cycle
-    }
-}
-
-/// Counts what a fetch of a line met.
-fn count_code(account: &mut Account, place: usize, outcome: &Outcome) {
-    if outcome.level > Level::L1 {
-        account.happened(place, Event::L1iMisses);
-    }
-    if outcome.level > Level::L2 {
-        account.happened(place, Event::L2CodeMisses);
-    }
-    if outcome.level == Level::Memory {
-        account.happened(place, Event::L3CodeMisses);
-    }
-    if outcome.translation.missed_l1 {
-        account.happened(place, Event::ItlbMisses);
-    }
-    if outcome.translation.walked {
-        account.happened(place, Event::ItlbWalks);
     }
 }

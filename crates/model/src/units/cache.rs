@@ -52,8 +52,8 @@ impl<V: Copy + Default> Cache<V> {
             return Some(&mut self.values[base]);
         }
         let place = tags.iter().position(|&tag| tag == number)?;
-        tags[..=place].rotate_right(1);
-        self.values[base..=base + place].rotate_right(1);
+        make_newest(&mut tags[..=place]);
+        make_newest(&mut self.values[base..=base + place]);
         Some(&mut self.values[base])
     }
 
@@ -78,11 +78,21 @@ impl<V: Copy + Default> Cache<V> {
         let base = self.base(number);
         let last = base + self.ways - 1;
         let left = (self.tags[last], self.values[last]);
-        self.tags[base..=last].rotate_right(1);
-        self.values[base..=last].rotate_right(1);
+        make_newest(&mut self.tags[base..=last]);
+        make_newest(&mut self.values[base..=last]);
         self.tags[base] = number;
         self.values[base] = value;
         (left.0 != EMPTY).then_some(left)
+    }
+}
+
+/// Moves the last to the front. Sets are short, so a plain loop beats a call to move memory.
+#[inline]
+fn make_newest<T: Copy>(places: &mut [T]) {
+    let Some(&newest) = places.last() else { return };
+    let mut carried = newest;
+    for place in places.iter_mut() {
+        std::mem::swap(place, &mut carried);
     }
 }
 
