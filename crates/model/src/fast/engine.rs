@@ -1,6 +1,6 @@
 //! The hot path: one micro-op after the other.
 
-use super::front::{Fetched, Front};
+use super::front::Front;
 use super::group::{Group, WaitingStore};
 use super::retire::Retire;
 use super::stores::{Meeting, Stores};
@@ -119,7 +119,7 @@ impl<W: Watcher> Engine<W> {
             let is_last = k + 1 == ops.len();
             let context = (place, instruction, is_last);
             let left = &mut loads_left;
-            completed = self.execute::<PLAIN>(context, op, &fetched, &mut accesses, left);
+            completed = self.execute::<PLAIN>(context, op, fetched, &mut accesses, left);
         }
         if !PLAIN && self.shape.has_groups() {
             self.group.members.push(place as u32);
@@ -131,21 +131,21 @@ impl<W: Watcher> Engine<W> {
             }
         }
         if instruction.flow.is_branch() {
-            self.branch = Some(OpenBranch { place, fetched: fetched.at, completed });
+            self.branch = Some(OpenBranch { place, fetched, completed });
         }
     }
 
     /// Times one micro-op. Returns when its result is there.
-    #[inline]
+    #[inline(always)]
     fn execute<const PLAIN: bool>(
         &mut self,
         (place, instruction, is_last): (usize, &StaticInstruction, bool),
         op: &Op,
-        fetched: &Fetched,
+        fetched: u64,
         accesses: &mut Accesses<'_>,
         loads_left: &mut u8,
     ) -> u64 {
-        let earliest = fetched.at + self.shape.front;
+        let earliest = fetched + self.shape.front;
         let in_group = !PLAIN && self.shape.has_groups();
         let (dispatched, by_stores) =
             self.window.dispatch(&self.shape, &mut self.account, op, earliest, in_group);
@@ -182,12 +182,12 @@ impl<W: Watcher> Engine<W> {
         let done = found.completed + self.shape.to_retire;
         let mut committed = 0;
         if in_group {
-            let why = self.why(place, dispatched, by_stores, fetched.at, found.cause);
+            let why = self.why(place, dispatched, by_stores, fetched, found.cause);
             self.group.add(u64::from(op.slots), op.kind == Kind::Branch, done, &why);
         } else {
             let gap = self.retire.op(&self.shape, &mut self.account, done, op.slots, place as u32);
             if gap > 0 {
-                let why = self.why(place, dispatched, by_stores, fetched.at, found.cause);
+                let why = self.why(place, dispatched, by_stores, fetched, found.cause);
                 self.retire.stall(&mut self.account, gap, &why);
             }
             committed = self.retire.cycle();
@@ -411,10 +411,11 @@ impl<W: Watcher> Engine<W> {
         &mut self,
         (place, instruction, is_last): (usize, &StaticInstruction, bool),
         op: &Op,
-        fetched: &Fetched,
+        fetched: u64,
         found: &Found,
         (dispatched, ready, issued, committed): (u64, u64, u64, u64),
     ) {
+        let met = if is_last { std::mem::take(&mut self.front.met) } else { self.front.met };
         self.lives.push(Life {
             sequence: self.sequence,
             instruction: place as u32,
@@ -425,8 +426,8 @@ impl<W: Watcher> Engine<W> {
             flow: if is_last { instruction.flow } else { Flow::Next },
             producers: op.sources.map(|reg| self.writers[usize::from(reg) & 63]),
             store: found.store,
-            fetched: fetched.at,
-            code_cycles: fetched.code_cycles,
+            fetched,
+            code_cycles: met.code_cycles,
             dispatched,
             ready,
             issued,
@@ -438,9 +439,9 @@ impl<W: Watcher> Engine<W> {
             taken: false,
             missed_l1d: found.level > Level::L1,
             missed_l2d: found.level > Level::L2,
-            missed_l1i: fetched.missed_l1,
-            missed_l2i: fetched.missed_l2,
-            missed_tlb: fetched.missed_tlb || found.missed_tlb,
+            missed_l1i: met.missed_l1,
+            missed_l2i: met.missed_l2,
+            missed_tlb: met.missed_tlb || found.missed_tlb,
         });
         for &target in &op.targets {
             if target != Reg::SINK.0 {

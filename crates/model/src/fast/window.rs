@@ -92,7 +92,7 @@ impl Window {
 
     /// Dispatches a micro-op not before `earliest`. Returns when, and whether the store queue was
     /// what held it up.
-    #[inline]
+    #[inline(always)]
     pub(super) fn dispatch(
         &mut self,
         shape: &Shape,
@@ -145,7 +145,7 @@ impl Window {
     }
 
     /// Sends a micro-op to a port, not before it is ready.
-    #[inline]
+    #[inline(always)]
     pub(super) fn issue<const PLAIN: bool>(&mut self, shape: &Shape, op: &Op, ready: u64) -> u64 {
         let in_order = !PLAIN && shape.in_order;
         let ready = if in_order { ready.max(self.last_issue) } else { ready };
@@ -164,7 +164,7 @@ impl Window {
         at
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, op: &Op, ready: u64) -> u64 {
         let full_until = &mut self.full_until[op.class as usize & 63];
         let starts_full = ready <= *full_until;
@@ -205,7 +205,7 @@ impl Window {
     }
 
     /// Keeps the scheduler's entry until the micro-op issues.
-    #[inline]
+    #[inline(always)]
     fn wait_until(&mut self, shape: &Shape, op: &Op, at: u64) {
         if op.scheduler >= 8
             || at <= self.cycle
