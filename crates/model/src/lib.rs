@@ -17,6 +17,7 @@ pub mod event;
 pub mod fast;
 pub mod machine;
 pub mod program;
+pub mod reference;
 pub mod stream;
 #[cfg(test)]
 mod testing;

@@ -119,7 +119,11 @@ impl<W: Watcher> Engine<W> {
             let is_last = k + 1 == ops.len();
             let context = (place, instruction, is_last);
             let left = &mut loads_left;
-            completed = self.execute::<PLAIN>(context, op, fetched, &mut accesses, left);
+            let done = self.execute::<PLAIN>(context, op, fetched, &mut accesses, left);
+            // A stack adjustment may follow the micro-op that decides.
+            if op.kind == Kind::Branch {
+                completed = done;
+            }
         }
         if !PLAIN && self.shape.has_groups() {
             self.group.members.push(place as u32);
