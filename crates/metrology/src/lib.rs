@@ -4,4 +4,19 @@
 //! tested against a closed form or a published table.
 //!
 //! Not for: deciding what to measure, or printing (see `show`).
+//!
+//! ```text
+//! readings --mean | median | geometric ratio--> Estimate{value, u, dof} --at 95 %--> Interval
+//! k of n samples ------------Wilson------------------------------------------------> Interval
+//! ```
 #![forbid(unsafe_code)]
+
+mod distribution;
+mod estimate;
+mod readings;
+mod share;
+
+pub use distribution::{binomial_cdf, normal_quantile, student_cdf, student_quantile};
+pub use estimate::{Coverage, Estimate, Interval};
+pub use readings::{TooFew, geometric_ratio, mean, median, paired_difference};
+pub use share::share;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::Pid;
+
 /// The identity that the linker gave a file; up to 20 bytes are kept, as the kernel does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BuildId {
@@ -50,8 +52,8 @@ pub enum ImageKind {
     Module,
     /// The page of code that the kernel maps into every process.
     Vdso,
-    /// Memory without a file: code made at run time.
-    Anonymous,
+    /// Memory without a file: code that a process made at run time.
+    Generated(Pid),
 }
 
 /// One image: program, library, kernel or module.

@@ -1,0 +1,61 @@
+# Two commands do all the set-up: `make run` and `make test`.
+# Both install what is missing through the system's package manager first (tools/need).
+
+CARGO ?= cargo
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+
+.PHONY: run test check goldens smoke soak bench picture install clean help
+
+help:
+	@echo "make run      install what is missing, build, and run the main job on a real program"
+	@echo "make test     install what the tests need, and pass them all"
+	@echo "make check    formatting, lints with warnings denied, documentation of private items"
+	@echo "make goldens  write every golden file anew"
+	@echo "make smoke    the seeded results that CI guards"
+	@echo "make soak     the long campaigns: fuzzing at length"
+	@echo "make bench    timings; printed, never a gate"
+	@echo "make picture  draw the README's picture anew"
+	@echo "make install  binary, manual pages and completions under PREFIX (/usr/local)"
+
+# What is compressed is this program itself: a real file, and always there.
+run:
+	@tools/need build
+	$(CARGO) build --release -p whither
+	target/release/whither run -- gzip -9 -c target/release/whither > /dev/null
+
+test:
+	@tools/need build test
+	$(CARGO) test --workspace
+
+check:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
+
+goldens:
+	WHITHER_BLESS=1 $(CARGO) test -p whither
+
+smoke:
+	$(CARGO) run --release -p repro -- smoke
+
+soak:
+	@tools/need build test
+	WHITHER_FUZZ_ROUNDS=20000 $(CARGO) test --release --workspace
+
+picture:
+	$(CARGO) build --release -p whither
+	target/release/whither run --hottest 1 --procedures 8 -o docs/run.svg -- gzip -9 -c target/release/whither > /dev/null
+
+PREFIX ?= /usr/local
+install:
+	$(CARGO) build --release -p whither
+	install -D target/release/whither $(DESTDIR)$(PREFIX)/bin/whither
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1
+	target/release/whither man --dir $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	target/release/whither completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/whither
+	target/release/whither completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_whither
+	target/release/whither completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/whither.fish
+
+clean:
+	$(CARGO) clean

@@ -1,0 +1,99 @@
+//! Where the kernel's own code lies.
+
+use std::collections::BTreeMap;
+
+use vocab::{Image, ImageKind, Offset, Pc};
+
+/// The kernel's text and its modules, as /proc tells them.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct KernelLayout {
+    text: Option<(u64, u64)>,
+    modules: BTreeMap<u64, (u64, String)>,
+}
+
+impl KernelLayout {
+    /// From the texts of `/proc/kallsyms` and `/proc/modules`. Both hide their addresses from
+    /// users without the privilege: then there is no layout, and kernel samples stay unplaced.
+    pub fn parse(kallsyms: &str, modules: &str) -> KernelLayout {
+        KernelLayout { text: text_range(kallsyms), modules: module_ranges(modules) }
+    }
+
+    /// Whether addresses were to be seen at all.
+    pub fn is_known(&self) -> bool {
+        self.text.is_some()
+    }
+
+    /// Where a module was loaded.
+    pub fn module_start(&self, name: &str) -> Option<Pc> {
+        self.modules.iter().find(|(_, (_, held))| held == name).map(|(&start, _)| Pc(start))
+    }
+
+    /// The image and offset of a kernel address.
+    pub fn find(&self, pc: Pc) -> Option<(Image, Offset)> {
+        if let Some((start, end)) = self.text
+            && (start..end).contains(&pc.0)
+        {
+            return Some((image(ImageKind::Kernel, "[kernel]"), Offset(pc.0 - start)));
+        }
+        let (start, (size, name)) = self.modules.range(..=pc.0).next_back()?;
+        let offset = pc.0 - start;
+        (offset < *size).then(|| (image(ImageKind::Module, &format!("[{name}]")), Offset(offset)))
+    }
+}
+
+fn image(kind: ImageKind, path: &str) -> Image {
+    Image { kind, path: path.into(), build_id: None }
+}
+
+/// `_text` or `_stext` to `_end` or `_etext`: everything that the kernel was linked as.
+fn text_range(kallsyms: &str) -> Option<(u64, u64)> {
+    let address = |wanted: &[&str]| {
+        wanted.iter().find_map(|wanted| {
+            kallsyms.lines().find_map(|line| {
+                let mut words = line.split_ascii_whitespace();
+                let (address, _kind, name) = (words.next()?, words.next()?, words.next()?);
+                (name == *wanted).then(|| u64::from_str_radix(address, 16).ok()).flatten()
+            })
+        })
+    };
+    let (start, end) = (address(&["_text", "_stext"])?, address(&["_end", "_etext"])?);
+    (start != 0 && end > start).then_some((start, end))
+}
+
+/// `name size references users state address`
+fn module_ranges(modules: &str) -> BTreeMap<u64, (u64, String)> {
+    let range = |line: &str| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let size = words.get(1)?.parse().ok()?;
+        let start = u64::from_str_radix(words.get(5)?.strip_prefix("0x")?, 16).ok()?;
+        (start != 0).then(|| (start, (size, words[0].to_owned())))
+    };
+    modules.lines().filter_map(range).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KALLSYMS: &str = "ffffffff81000000 T _text\nffffffff81000100 t start\n\
+                            ffffffff82000000 T _etext\nffffffff83000000 B _end\n";
+    const MODULES: &str = "ext4 4096 1 - Live 0xffffffffc0000000\nbroken line\n";
+
+    #[test]
+    fn kernel_and_modules_are_told_apart() {
+        let layout = KernelLayout::parse(KALLSYMS, MODULES);
+        let (image, offset) = layout.find(Pc(0xffff_ffff_8100_0110)).unwrap();
+        assert_eq!((image.kind, offset), (ImageKind::Kernel, Offset(0x110)));
+        let (image, offset) = layout.find(Pc(0xffff_ffff_c000_0fff)).unwrap();
+        assert_eq!((image.path.as_str(), offset), ("[ext4]", Offset(0xfff)));
+        assert_eq!(layout.find(Pc(0xffff_ffff_c000_1000)), None);
+        assert_eq!(layout.find(Pc(0xffff_fe00_0000_0000)), None);
+    }
+
+    #[test]
+    fn hidden_addresses_give_no_layout() {
+        let hidden = "0000000000000000 T _text\n0000000000000000 T _end\n";
+        assert!(!KernelLayout::parse(hidden, "ext4 4096 1 - Live 0x0000000000000000\n").is_known());
+        assert!(!KernelLayout::parse("", "").is_known());
+    }
+}

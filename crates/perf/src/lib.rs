@@ -1,0 +1,39 @@
+//! The kernel's interfaces as safe values: perf events, their rings, `bpf()`, a program held
+//! before its first instruction.
+//!
+//! Constraints: every `unsafe` block of the collector's side lives here, each a few lines around
+//! one system call or one mapping. A failed call keeps its `errno`, and [`Refusal`] tells 'not
+//! permitted' from 'not there'.
+//!
+//! Not for: deciding what to sample or count, remembering maps (see `collect`), or event names
+//! (see `pmu`).
+//!
+//! ```text
+//! Held::fork(cmd) ──pid──► Sampler::open(pid, cpu) ──mmap──► Ring ──► Record{time, …}
+//!       └──go()──► exec: counting and sampling begin with the program's first instruction
+//! ```
+
+mod attr;
+mod bpf;
+mod counter;
+mod held;
+mod hypervisor;
+mod open;
+mod record;
+mod refusal;
+mod ring;
+mod sampler;
+mod signals;
+mod wait;
+
+pub use bpf::{BpfAbilities, probe_bpf};
+pub use counter::{Counter, Reading};
+pub use held::{ExecFailed, Held, Running};
+pub use hypervisor::hypervisor_name;
+pub use open::{BreakpointKind, probe, probe_breakpoint, probe_system_wide};
+pub use record::{ForkOrExit, Mapping, Record, RecordBody, SampleMode, parse_record};
+pub use refusal::Refusal;
+pub use ring::{Ring, RingRead};
+pub use sampler::{Precision, Rate, Sampler, SamplerRequest};
+pub use signals::Bystander;
+pub use wait::{Ended, ProcessFd, Usage, wait_for_any};

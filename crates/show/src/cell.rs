@@ -1,0 +1,148 @@
+//! One value, as a person reads it.
+
+use metrology::Interval;
+use vocab::Count;
+
+use crate::clean;
+
+/// What a number is of; decides how it is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// A part of one, written as a percentage.
+    Share,
+    /// Time in seconds.
+    Seconds,
+    /// How many times as much.
+    Ratio,
+    /// Hertz.
+    Hertz,
+    /// A number of things.
+    Number,
+}
+
+/// One value. What was not counted is never written as 0.
+#[derive(Clone, Debug)]
+pub enum Cell {
+    /// Text, possibly from outside; it is cleaned when rendered.
+    Text(String),
+    /// Text that is a key word in JSON and something longer in text.
+    Word {
+        /// In JSON.
+        key: &'static str,
+        /// In text.
+        text: String,
+    },
+    /// An exact count.
+    Count(Count),
+    /// An address or offset.
+    Hex(u64),
+    /// A number that is exact, or whose uncertainty stands elsewhere in the view.
+    Number(f64, Unit),
+    /// An estimate with its interval.
+    Estimate(f64, Interval, Unit),
+    /// Something that could not be counted, and why.
+    NotCounted(String),
+    /// Yes or no.
+    Flag(bool),
+    /// Nothing belongs here.
+    Empty,
+}
+
+impl Cell {
+    /// Text from anything that becomes a string.
+    pub fn text(text: impl Into<String>) -> Cell {
+        Cell::Text(text.into())
+    }
+
+    pub(crate) fn to_text(&self) -> String {
+        match self {
+            Cell::Text(text) | Cell::Word { text, .. } => clean(text).into_owned(),
+            Cell::Count(count) => group_digits(count.0),
+            Cell::Hex(value) => format!("{value:#x}"),
+            Cell::Number(value, unit) => number(*value, *unit),
+            Cell::Estimate(value, interval, unit) => estimate(*value, *interval, *unit),
+            Cell::NotCounted(why) => format!("not counted: {}", clean(why)),
+            Cell::Flag(flag) => if *flag { "yes" } else { "no" }.to_owned(),
+            Cell::Empty => String::new(),
+        }
+    }
+}
+
+/// 1234567 → `1,234,567`.
+fn group_digits(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (place, digit) in digits.char_indices() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Seconds in the unit that leaves three significant digits.
+pub fn duration(seconds: f64) -> String {
+    let (factor, unit) = match seconds.abs() {
+        s if s >= 1.0 || s == 0.0 => (1.0, "s"),
+        s if s >= 1e-3 => (1e3, "ms"),
+        s if s >= 1e-6 => (1e6, "µs"),
+        _ => (1e9, "ns"),
+    };
+    let value = seconds * factor;
+    let places = if value.abs() >= 100.0 { 0 } else { usize::from(value.abs() < 10.0) + 1 };
+    format!("{value:.places$} {unit}")
+}
+
+fn number(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Share => format!("{:.1} %", 100.0 * value),
+        Unit::Seconds => duration(value),
+        Unit::Ratio => format!("{value:.2}×"),
+        Unit::Hertz => format!("{value:.0} Hz"),
+        Unit::Number if value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0}"),
+        Unit::Number => format!("{value:.3}"),
+    }
+}
+
+/// The ± is half the interval; its digits follow the value's.
+fn estimate(value: f64, interval: Interval, unit: Unit) -> String {
+    let half = interval.half_width();
+    match unit {
+        Unit::Share => format!("{:.1} % ±{:4.1}", 100.0 * value, 100.0 * half),
+        Unit::Seconds => format!("{} ± {}", duration(value), duration(half)),
+        Unit::Ratio => format!("{value:.2}× ±{half:.2}"),
+        Unit::Hertz => format!("{value:.0} ± {half:.0} Hz"),
+        Unit::Number => format!("{value:.3} ± {half:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use metrology::{Coverage, share};
+
+    #[test]
+    fn digits_are_grouped_by_thousands() {
+        let grouped = [0, 999, 1000, 1_234_567].map(group_digits);
+        assert_eq!(grouped, ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn durations_keep_three_digits() {
+        let written = [0.0, 1.5, 12.34, 123.4, 0.0123, 4.5e-7].map(duration);
+        assert_eq!(written, ["0.00 s", "1.50 s", "12.3 s", "123 s", "12.3 ms", "450 ns"]);
+    }
+
+    #[test]
+    fn a_share_carries_its_half_width() {
+        let (value, interval) = share(400, 1000, Coverage::P95).unwrap();
+        let cell = Cell::Estimate(value, interval, Unit::Share);
+        assert_eq!(cell.to_text(), "40.0 % ± 3.0");
+    }
+
+    #[test]
+    fn what_was_not_counted_is_never_zero() {
+        assert_eq!(Cell::NotCounted("no PMU".into()).to_text(), "not counted: no PMU");
+    }
+}

@@ -1,0 +1,31 @@
+//! One View, many forms.
+//!
+//! Constraints: a [`View`] is built once and rendered as text or JSON; neither form can say what
+//! the other does not. Text from outside (paths, symbol names) is cleaned here and nowhere else,
+//! so that no name can move the cursor or recolour the terminal.
+//!
+//! Not for: deciding what to show (the command builds the View), reading a database, or knowing
+//! what a terminal is (the caller passes width and colour).
+//!
+//! ```text
+//! View ─┬─ render_text(width, colour) ── lines for a person ─── render_svg: a picture of them
+//!       └─ render_json() ─────────────── {"schema":"whither.run","version":1, section: …}
+//! ```
+#![forbid(unsafe_code)]
+
+mod cell;
+mod clean;
+mod colour;
+mod json;
+mod svg;
+mod table;
+mod text;
+mod view;
+
+pub use cell::{Cell, Unit, duration};
+pub use clean::clean;
+pub use colour::{Colour, Tone};
+pub use json::render_json;
+pub use svg::render_svg;
+pub use text::{Page, render_text};
+pub use view::{Align, Body, Column, Fact, Row, Schema, Section, Shown, Table, View};

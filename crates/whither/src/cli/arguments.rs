@@ -1,0 +1,141 @@
+//! The arguments, each defined once: help, manual page and completions follow from here.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
+
+use crate::output::ColourChoice;
+
+/// Where have all the cycles gone?
+///
+/// whither runs a program (or looks at a machine) and says where the time went, down to the
+/// instruction, how sure it is of that, and what it could not see.
+#[derive(Debug, Parser)]
+#[command(
+    name = "whither",
+    version,
+    max_term_width = 100,
+    after_help = "Start with `whither doctor`, then `whither run -- PROGRAM`."
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) speech: Speech,
+}
+
+/// How to speak; the same for every command.
+#[derive(Debug, Args)]
+pub(crate) struct Speech {
+    /// Print one JSON object instead of text (docs/JSON.md describes it)
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// When to colour
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub(crate) color: ColourChoice,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(RunArguments),
+    /// Say what this machine can measure, why not, and what to do
+    Doctor,
+    /// List what can be named on the command line
+    List {
+        /// What to list
+        #[arg(value_enum)]
+        what: ListArgument,
+    },
+    /// Print the completion script of a shell
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Print the manual page, or write all of them into a folder
+    Man {
+        /// Write whither.1 and one page a command here
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        dir: Option<PathBuf>,
+    },
+}
+
+/// Run a program once and say where its time went
+///
+/// The program keeps its streams; the report goes to stderr, or to a file with -o. The program's
+/// exit status is passed through (128 + n if signal n killed it). whither's own failures are 125;
+/// 126 is a program that cannot be executed, 127 one that is not there.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: whither run -- gzip -9 -c big.txt > big.gz")]
+pub(crate) struct RunArguments {
+    /// Sample this event [default: cycles where there is a PMU, else cpu-clock]
+    #[arg(short, long, value_name = "EVENT")]
+    pub(crate) event: Option<String>,
+    /// Samples per second of run time [default: 997 in a virtual machine or without a PMU, else
+    /// 3989]
+    #[arg(short = 'F', long, value_name = "HZ", conflicts_with = "count",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) freq: Option<u64>,
+    /// Sample every N occurrences instead (nanoseconds for a clock)
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+    /// Count this set of events beside the samples
+    #[arg(long, value_name = "SET", default_value = "run")]
+    pub(crate) set: String,
+    /// Show this many procedures
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) procedures: usize,
+    /// Show the code of this many procedures
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) hottest: usize,
+    /// How instructions are written
+    #[arg(short = 'M', long, value_enum, default_value_t, value_name = "SYNTAX")]
+    pub(crate) syntax: SyntaxArgument,
+    /// Write the report to a file instead of stderr; as a picture if its name ends in .svg
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true,
+          value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) program: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListArgument {
+    /// Events by name, what they count, how they mislead, and whether this machine has them
+    Events,
+    /// Sets of events
+    Sets,
+    /// Descriptions of processors
+    Machines,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SyntaxArgument {
+    /// Destination first
+    #[default]
+    Intel,
+    /// Source first
+    Att,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definitions_are_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn the_program_keeps_its_own_flags() {
+        let parsed = Arguments::try_parse_from(["whither", "run", "gzip", "-9", "--json"]).unwrap();
+        let Command::Run(run) = parsed.command else { panic!("not run") };
+        assert_eq!(run.program, ["gzip", "-9", "--json"]);
+        assert!(!parsed.speech.json);
+    }
+}

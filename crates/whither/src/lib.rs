@@ -1,0 +1,48 @@
+//! The command line: the only room that wires the others together, and that builds the Views.
+//!
+//! Constraints: arguments become a plan, and the plan runs; nothing looks at arguments after that.
+//! Every failure is one sentence that says what happened, what was kept and what to do.
+//!
+//! Not for: anything that another room could do without knowing about the command line.
+//!
+//! ```text
+//! argv ─► cli::Arguments ─► cli::Plan ─► doctor | list | run | … ─► View ─► output
+//! ```
+#![forbid(unsafe_code)]
+
+mod cli;
+mod doctor;
+mod failure;
+mod generate;
+mod list;
+mod output;
+mod progress;
+mod run;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use cli::{Job, Plan};
+use failure::Failure;
+
+/// Parses, plans, runs; returns the exit status that the process should end with.
+pub fn run_command(arguments: Vec<OsString>) -> ExitCode {
+    let plan = match cli::parse(arguments) {
+        Ok(plan) => plan,
+        Err(refused) => return refused.report(),
+    };
+    match execute(&plan) {
+        Ok(status) => ExitCode::from(status),
+        Err(failure) => failure.report(plan.output.json),
+    }
+}
+
+fn execute(plan: &Plan) -> Result<u8, Failure> {
+    match &plan.job {
+        Job::Run(job) => run::run(job, &plan.output),
+        Job::Doctor => plan.output.write(&doctor::doctor()).map(|()| 0),
+        Job::List(what) => plan.output.write(&list::list(*what)?).map(|()| 0),
+        Job::Completions(shell) => generate::completions(*shell, &plan.output).map(|()| 0),
+        Job::Manual(folder) => generate::manual(folder.as_deref(), &plan.output).map(|()| 0),
+    }
+}

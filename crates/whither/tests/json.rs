@@ -1,0 +1,62 @@
+//! docs/JSON.md explains every key that is ever printed.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end here")]
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use serde_json::Value;
+
+fn keys(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            for (key, inner) in object {
+                found.insert(key.clone());
+                keys(inner, found);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| keys(item, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_schema_and_every_key_is_documented() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/JSON.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let commands: [&[&str]; 6] = [
+        &["doctor"],
+        &["list", "events"],
+        &["list", "sets"],
+        &["list", "machines"],
+        &[
+            "run",
+            "-F",
+            "1999",
+            "--",
+            "sh",
+            "-c",
+            "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done",
+        ],
+        &["run", "--", "no-such-program-here"],
+    ];
+    for arguments in commands {
+        let output = Command::new(env!("CARGO_BIN_EXE_whither"))
+            .arg("--json")
+            .args(arguments)
+            .output()
+            .unwrap();
+        let printed = if output.stdout.is_empty() { &output.stderr } else { &output.stdout };
+        let text = String::from_utf8_lossy(printed);
+        let json: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        let heading =
+            format!("## {}, version {}\n", json["schema"].as_str().unwrap(), json["version"]);
+        assert!(page.contains(&heading), "no section '{}'", heading.trim());
+        let mut found = BTreeSet::new();
+        keys(&json, &mut found);
+        for key in found {
+            let known = [format!("`{key}`"), format!("\"{key}\"")];
+            assert!(known.iter().any(|k| page.contains(k)), "{arguments:?} prints '{key}'");
+        }
+    }
+}
