@@ -75,6 +75,11 @@ impl<W: Watcher> FastCore<W> {
         (self.engine.memory, self.predictor)
     }
 
+    /// The units, to be exchanged with a warmer's.
+    pub(crate) fn units_mut(&mut self) -> (&mut Memory, &mut Predictor) {
+        (&mut self.engine.memory, &mut self.predictor)
+    }
+
     /// What has been translated.
     pub fn program(&self) -> &Program {
         &self.program
@@ -120,7 +125,7 @@ impl<W: Watcher> FastCore<W> {
 
     /// Learns where the open branch went: to `next`, the first pc of the block that follows.
     #[inline]
-    fn settle(&mut self, next: Option<u64>) {
+    pub(crate) fn settle(&mut self, next: Option<u64>) {
         let engine = &mut self.engine;
         let (Some(open), Some(next)) = (engine.branch.take(), next) else {
             engine.tell(false, false);
