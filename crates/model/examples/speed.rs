@@ -9,6 +9,7 @@ use model::core::Settings;
 use model::event::Event;
 use model::fast::FastCore;
 use model::machine::Machine;
+use model::reference::ReferenceCore;
 use model::stream::{Access, BlockId, Code, CoreListener, StaticBlock};
 use model::warm::Warmer;
 
@@ -139,6 +140,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut fast = FastCore::new(&machine, Settings::default());
     report("fast", drive(&mut fast, &stream, millions));
     fast.finish();
+    let mut reference = ReferenceCore::new(&machine, Settings::default());
+    report("reference", drive(&mut reference, &stream, millions.div_ceil(20)));
     let counts = fast.counts();
     let cpi = counts[Event::Cycles] as f64 / counts[Event::Instructions] as f64;
     let per_mille =

@@ -16,7 +16,11 @@ pub mod decode;
 pub mod event;
 pub mod fast;
 pub mod machine;
+pub mod pmu;
 pub mod program;
+pub mod reference;
+pub mod sampled;
+pub mod slices;
 pub mod stream;
 #[cfg(test)]
 mod testing;

@@ -64,8 +64,14 @@ impl Warmer {
         self.instructions
     }
 
+    /// The units, to be exchanged with a core's.
+    pub(crate) fn units_mut(&mut self) -> (&mut Memory, &mut Predictor) {
+        (&mut self.memory, &mut self.predictor)
+    }
+
+    /// Learns where the open branch went.
     #[inline]
-    fn settle(&mut self, next: u64) {
+    pub(crate) fn settle(&mut self, next: u64) {
         let Some(place) = self.open.take() else { return };
         let instruction = &self.program.instructions[place as usize];
         let after = instruction.next();

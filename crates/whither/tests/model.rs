@@ -35,7 +35,8 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("whither-model-{name}-{}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("whither-model-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         Folder(path)
     }
@@ -124,7 +125,9 @@ const THREADS: &str = "#include <pthread.h>\n\
 fn every_thread_is_accounted_for() {
     let folder = Folder::new("threads");
     let flags = ["-O1", "-pthread"];
-    let Some(program) = folder.program(THREADS, "c", &flags).filter(|_| can_model()) else { return };
+    let Some(program) = folder.program(THREADS, "c", &flags).filter(|_| can_model()) else {
+        return;
+    };
     let report = modelled(&[&program]);
     assert_eq!(report["processes"][0]["threads"], 5, "{}", report["processes"]);
     let work = report["procedures"].as_array().unwrap().iter().find(|p| p["procedure"] == "work");
@@ -142,8 +145,7 @@ fn a_compiler_is_followed_into_its_parts() {
         return;
     }
     let object = folder.0.join("x.o");
-    let report =
-        modelled(&["gcc", "-c", "-o", object.to_str().unwrap(), source.to_str().unwrap()]);
+    let report = modelled(&["gcc", "-c", "-o", object.to_str().unwrap(), source.to_str().unwrap()]);
     assert!(object.is_file());
     let programs = report["processes"].to_string();
     assert!(programs.contains("/cc1\"") && programs.contains("as\""), "{programs}");

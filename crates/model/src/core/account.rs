@@ -17,8 +17,9 @@ pub struct Account {
     pub totals: Counts,
     /// By static instruction, in ticks.
     time: Vec<u64>,
-    /// Runs by static instruction.
-    runs: Vec<u64>,
+    /// How often a run of a block began at an instruction, less how often one had ended before it:
+    /// its runs are the sum from the first instruction on.
+    steps: Vec<i64>,
     /// Happenings by static instruction.
     happenings: Vec<[u64; event::HAPPENINGS]>,
 }
@@ -27,13 +28,15 @@ impl Account {
     /// Makes room for static instructions.
     pub(crate) fn grow(&mut self, instructions: usize) {
         self.time.resize(instructions, 0);
-        self.runs.resize(instructions, 0);
+        self.steps.resize(instructions + 1, 0);
         self.happenings.resize(instructions, [0; event::HAPPENINGS]);
     }
 
+    /// So many instructions from the first of a block on ran once.
     #[inline]
-    pub(crate) fn ran(&mut self, instruction: usize) {
-        self.runs[instruction] += 1;
+    pub(crate) fn ran(&mut self, first: usize, count: usize) {
+        self.steps[first] += 1;
+        self.steps[first + count] -= 1;
     }
 
     #[inline]
@@ -78,7 +81,7 @@ impl Account {
 
     /// How many static instructions there is room for.
     pub fn instructions(&self) -> usize {
-        self.runs.len()
+        self.time.len()
     }
 
     /// Exact time of a static instruction in cycles.
@@ -91,9 +94,13 @@ impl Account {
         self.time.get(instruction).copied().unwrap_or(0)
     }
 
-    /// How often a static instruction ran.
-    pub fn runs(&self, instruction: usize) -> u64 {
-        self.runs.get(instruction).copied().unwrap_or(0)
+    /// How often each static instruction ran.
+    pub fn runs(&self) -> Vec<u64> {
+        let sums = self.steps.iter().scan(0_i64, |sum, step| {
+            *sum += step;
+            Some(*sum as u64)
+        });
+        sums.take(self.time.len()).collect()
     }
 
     /// How often something happened to a static instruction.

@@ -169,6 +169,11 @@ impl Shape {
         }
     }
 
+    /// Whether none of the questions that slow the one-pass core down need asking.
+    pub(crate) fn is_plain(&self) -> bool {
+        !self.has_groups() && !self.in_order && self.ideal == Ideal::NONE
+    }
+
     /// Whether micro-ops are dispatched and retired by groups.
     pub(crate) fn has_groups(&self) -> bool {
         self.group_slots > 0

@@ -2,20 +2,19 @@
 
 use super::ring::Ring;
 use crate::cause::Cause;
-use crate::core::{Account, Ideal, Shape};
+use crate::core::{Account, Ideal, Shape, count_code};
 use crate::event::Event;
 use crate::program::StaticInstruction;
 use crate::units::Level;
 use crate::units::cache::Cache;
-use crate::units::memory::{Memory, Outcome};
+use crate::units::memory::Memory;
 
 /// Bytes of code that a line of the micro-op cache stands for, as a power of two.
 const UOP_LINE_SHIFT: u32 = 6;
 
 /// What fetching an instruction met, for those who listen.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Fetched {
-    pub(super) at: u64,
+pub(super) struct Met {
     pub(super) code_cycles: u32,
     pub(super) missed_l1: bool,
     pub(super) missed_l2: bool,
@@ -41,6 +40,8 @@ pub(super) struct Front {
     pub(super) cause: Cause,
     pub(super) since: u64,
     pub(super) blame: u32,
+    /// What the latest instruction met, since someone last asked.
+    pub(super) met: Met,
 }
 
 impl Front {
@@ -60,11 +61,12 @@ impl Front {
             cause: Cause::Fetch,
             since: 0,
             blame: 0,
+            met: Met::default(),
         }
     }
 
     /// Fetches an instruction.
-    #[inline]
+    #[inline(always)]
     pub(super) fn fetch(
         &mut self,
         shape: &Shape,
@@ -72,15 +74,13 @@ impl Front {
         account: &mut Account,
         place: usize,
         instruction: &StaticInstruction,
-    ) -> Fetched {
-        let mut fetched = Fetched::default();
-        let last_byte = instruction.pc.wrapping_add(u64::from(instruction.len).max(1) - 1);
+    ) -> u64 {
+        let last_byte = instruction.pc.wrapping_add(u64::from(instruction.len)).wrapping_sub(1);
+        let is_elsewhere = (instruction.pc >> self.line_shift) ^ self.line
+            | (last_byte >> self.line_shift) ^ self.line;
         let is_again = !self.is_decoded && instruction.pc <= self.entered;
-        if instruction.pc >> self.line_shift != self.line || is_again {
-            self.enter(shape, memory, account, place, instruction.pc, &mut fetched);
-        }
-        if last_byte >> self.line_shift != self.line {
-            self.enter(shape, memory, account, place, last_byte, &mut fetched);
+        if is_elsewhere != 0 || is_again {
+            self.enter_both(shape, memory, account, place, instruction.pc, last_byte);
         }
         let slots = u64::from(instruction.slots);
         let free = self.queue.oldest();
@@ -98,8 +98,27 @@ impl Front {
         }
         self.slots += slots;
         self.bytes += u64::from(instruction.len);
-        fetched.at = self.cycle;
-        fetched
+        self.cycle
+    }
+
+    /// Enters the lines of an instruction's first and last byte, as needed.
+    #[inline(never)]
+    fn enter_both(
+        &mut self,
+        shape: &Shape,
+        memory: &mut Memory,
+        account: &mut Account,
+        place: usize,
+        first: u64,
+        last: u64,
+    ) {
+        let is_again = !self.is_decoded && first <= self.entered;
+        if first >> self.line_shift != self.line || is_again {
+            self.enter(shape, memory, account, place, first);
+        }
+        if last >> self.line_shift != self.line && last > first {
+            self.enter(shape, memory, account, place, last);
+        }
     }
 
     #[inline]
@@ -110,7 +129,6 @@ impl Front {
         self.taken = 0;
     }
 
-    #[inline(never)]
     fn enter(
         &mut self,
         shape: &Shape,
@@ -118,7 +136,6 @@ impl Front {
         account: &mut Account,
         place: usize,
         pc: u64,
-        fetched: &mut Fetched,
     ) {
         self.line = pc >> self.line_shift;
         self.entered = pc;
@@ -130,11 +147,11 @@ impl Front {
             self.cause = if is_translation { Cause::CodeTlb } else { Cause::Code };
             self.since = self.cycle;
             self.blame = place as u32;
-            fetched.code_cycles += outcome.cycles;
+            self.met.code_cycles += outcome.cycles;
         }
-        fetched.missed_l1 |= outcome.level > Level::L1;
-        fetched.missed_l2 |= outcome.level > Level::L2;
-        fetched.missed_tlb |= outcome.translation.missed_l1;
+        self.met.missed_l1 |= outcome.level > Level::L1;
+        self.met.missed_l2 |= outcome.level > Level::L2;
+        self.met.missed_tlb |= outcome.translation.missed_l1;
         self.is_decoded = match &mut self.uops {
             None => false,
             Some(uops) => {
@@ -166,29 +183,5 @@ impl Front {
             self.since = cycle;
             self.blame = blame;
         }
-    }
-
-    /// The cycle in which fetch stands.
-    pub(super) fn cycle(&self) -> u64 {
-        self.cycle
-    }
-}
-
-/// Counts what a fetch of a line met.
-fn count_code(account: &mut Account, place: usize, outcome: &Outcome) {
-    if outcome.level > Level::L1 {
-        account.happened(place, Event::L1iMisses);
-    }
-    if outcome.level > Level::L2 {
-        account.happened(place, Event::L2CodeMisses);
-    }
-    if outcome.level == Level::Memory {
-        account.happened(place, Event::L3CodeMisses);
-    }
-    if outcome.translation.missed_l1 {
-        account.happened(place, Event::ItlbMisses);
-    }
-    if outcome.translation.walked {
-        account.happened(place, Event::ItlbWalks);
     }
 }

@@ -41,28 +41,34 @@ impl Retire {
         }
     }
 
-    /// Retires a micro-op that may leave from `done` on.
+    /// Retires a micro-op that may leave from `done` on. Returns the cycles of stall before it, of
+    /// which `stall` must be told.
     #[inline]
     pub(super) fn op(
         &mut self,
         shape: &Shape,
         account: &mut Account,
         done: u64,
-        slots: u64,
-        why: &Why,
+        slots: u8,
+        instruction: u32,
     ) -> u64 {
+        let slots = u64::from(slots);
+        let mut gap = 0;
         if done > self.cycle {
-            self.turn(account, done, why);
+            gap = self.turn(account, done, instruction);
         } else if self.slots + slots > shape.retire_width {
-            self.turn(account, self.cycle + 1, why);
+            self.turn(account, self.cycle + 1, instruction);
         }
         self.slots += slots;
-        self.cycle
+        gap
     }
 
     /// Retires a whole group, one a cycle.
     pub(super) fn group(&mut self, account: &mut Account, done: u64, why: &Why) -> u64 {
-        self.turn(account, done.max(self.cycle + 1), why);
+        let gap = self.turn(account, done.max(self.cycle + 1), why.instruction);
+        if gap > 0 {
+            self.stall(account, gap, why);
+        }
         self.cycle
     }
 
@@ -72,17 +78,15 @@ impl Retire {
         self.members.push(instruction);
     }
 
-    /// Ends the current cycle and moves to a later one.
+    /// Ends the current cycle and moves to a later one. Returns the cycles between.
     #[inline]
-    fn turn(&mut self, account: &mut Account, to: u64, why: &Why) {
+    fn turn(&mut self, account: &mut Account, to: u64, oldest: u32) -> u64 {
         let gap = to - self.cycle - 1;
-        self.close(account, why.instruction);
-        if gap > 0 {
-            self.stall(account, gap, why);
-        }
+        self.close(account, oldest);
         self.cycle = to;
         self.slots = 0;
         self.is_open = true;
+        gap
     }
 
     /// The cycle that ends belongs to those who finished in it, or to the one at work.
@@ -98,9 +102,11 @@ impl Retire {
         self.members.clear();
     }
 
+    /// Charges the stall before the cycle that has just begun.
     #[inline(never)]
-    fn stall(&mut self, account: &mut Account, gap: u64, why: &Why) {
-        let empty = why.dispatched.saturating_sub(self.cycle).min(gap);
+    pub(super) fn stall(&mut self, account: &mut Account, gap: u64, why: &Why) {
+        let before = self.cycle - gap - 1;
+        let empty = why.dispatched.saturating_sub(before).min(gap);
         // The first micro-op into an empty window pays for the pipeline, not for its own work.
         let rest = gap - empty;
         let empty = if empty > 0 && rest <= self.refill { gap } else { empty };

@@ -1,5 +1,5 @@
 use super::*;
-use crate::core::Mode;
+use crate::core::{Life, Mode, NOBODY};
 use crate::testing::*;
 
 fn cycles_of(machine: &Machine, text: &[u8], times: u32) -> u64 {
@@ -207,7 +207,8 @@ fn events_by_instruction_sum_to_the_totals() {
                 (0..places).filter_map(|place| core.account().happenings(place, event)).sum();
             assert_eq!(sum, counts[event], "{}", event.name());
         } else if event.is_static() {
-            let of = |place| core.account().runs(place) * core.program().static_count(place, event);
+            let runs = core.account().runs();
+            let of = |place: usize| runs[place] * core.program().static_count(place, event);
             assert_eq!((0..places).map(of).sum::<u64>(), counts[event], "{}", event.name());
         }
     }

@@ -25,12 +25,16 @@ const MASK: u64 = AHEAD as u64 - 1;
 pub(super) struct Window {
     cycle: u64,
     slots: u64,
-    busy: Vec<u32>,
-    leave: Vec<u64>,
+    busy: Box<[u32; AHEAD]>,
+    leave: Box<[u64; AHEAD]>,
+    /// By set of ports, a cycle before which all of them are taken from here on.
+    full_until: [u64; 64],
     /// Micro-ops waiting, a byte for each scheduler.
     waiting: u64,
     /// When the latest micro-op issued, for machines that keep order.
     last_issue: u64,
+    /// Micro-ops sent to a port.
+    pub(super) issues: u64,
     pub(super) rob: Ring,
     pub(super) loads: Ring,
     pub(super) stores: Ring,
@@ -41,10 +45,12 @@ impl Window {
         Window {
             cycle: 0,
             slots: 0,
-            busy: vec![0; AHEAD],
-            leave: vec![0; AHEAD],
+            busy: Box::new([0; AHEAD]),
+            leave: Box::new([0; AHEAD]),
+            full_until: [0; 64],
             waiting: 0,
             last_issue: 0,
+            issues: 0,
             rob: Ring::new(shape.rob),
             loads: Ring::new(shape.load_queue),
             stores: Ring::new(shape.store_queue),
@@ -86,7 +92,7 @@ impl Window {
 
     /// Dispatches a micro-op not before `earliest`. Returns when, and whether the store queue was
     /// what held it up.
-    #[inline]
+    #[inline(always)]
     pub(super) fn dispatch(
         &mut self,
         shape: &Shape,
@@ -139,32 +145,39 @@ impl Window {
     }
 
     /// Sends a micro-op to a port, not before it is ready.
-    #[inline]
-    pub(super) fn issue(&mut self, shape: &Shape, op: &Op, ready: u64) -> u64 {
-        let ready = if shape.in_order { ready.max(self.last_issue) } else { ready };
+    #[inline(always)]
+    pub(super) fn issue<const PLAIN: bool>(&mut self, shape: &Shape, op: &Op, ready: u64) -> u64 {
+        let in_order = !PLAIN && shape.in_order;
+        let ready = if in_order { ready.max(self.last_issue) } else { ready };
         let at = if op.ports == 0 {
             ready
         } else if op.busy > 1 {
             self.take_long(op, ready)
         } else {
-            self.take(op.ports, ready)
+            self.take(op, ready)
         };
-        if shape.in_order {
+        if in_order {
             self.last_issue = at;
         }
+        self.issues += u64::from(op.ports != 0);
         self.wait_until(shape, op, at);
         at
     }
 
-    #[inline]
-    fn take(&mut self, ports: u32, ready: u64) -> u64 {
-        let mut at = ready;
+    #[inline(always)]
+    fn take(&mut self, op: &Op, ready: u64) -> u64 {
+        let full_until = &mut self.full_until[op.class as usize & 63];
+        let starts_full = ready <= *full_until;
+        let mut at = ready.max(*full_until);
         let end = self.cycle + AHEAD as u64;
         while at < end {
             let busy = &mut self.busy[(at & MASK) as usize];
-            let free = ports & !*busy;
+            let free = op.ports & !*busy;
             if free != 0 {
                 *busy |= free & free.wrapping_neg();
+                if starts_full {
+                    *full_until = at;
+                }
                 return at;
             }
             at += 1;
@@ -192,7 +205,7 @@ impl Window {
     }
 
     /// Keeps the scheduler's entry until the micro-op issues.
-    #[inline]
+    #[inline(always)]
     fn wait_until(&mut self, shape: &Shape, op: &Op, at: u64) {
         if op.scheduler >= 8
             || at <= self.cycle
@@ -209,10 +222,5 @@ impl Window {
         }
         *leaving += one;
         self.waiting += one;
-    }
-
-    /// The cycle in which dispatch stands.
-    pub(super) fn cycle(&self) -> u64 {
-        self.cycle
     }
 }

@@ -1,24 +1,34 @@
 //! A set-associative memory of numbers with least-recently-used replacement.
 //!
 //! It serves as cache (numbers are lines), TLB (pages), branch target buffer and micro-op cache.
-//! Each set is kept in order of use, so the common hit is one comparison:
+//! Every place keeps when it was used last; only a miss looks for the oldest of its set. Wide sets
+//! remember by the low bits of a number where such a number was found last, so that a hit in a
+//! fully associative TLB does not search it.
 //!
 //! ```text
-//! tags: | newest ... oldest | newest ... oldest | ...
+//! tags:  | set 0: way 0 way 1 ... | set 1: way 0 way 1 ... |
+//! used:  |        17    3         |        12    90        |
 //! ```
 
 /// No number: marks an empty place. Lines and pages are shifted addresses, so never all ones.
 const EMPTY: u64 = u64::MAX;
+/// Sets wider than this keep hints.
+const NARROW: usize = 16;
+/// Hints kept by a memory with wide sets.
+const HINTS: usize = 256;
 
 /// The memory, holding a value of type `V` beside each number.
 #[derive(Clone, Debug)]
 pub struct Cache<V> {
     tags: Vec<u64>,
+    used: Vec<u64>,
     values: Vec<V>,
+    hints: Vec<u32>,
     ways: usize,
     sets: u64,
     /// `sets - 1` where that is a mask, otherwise 0.
     mask: u64,
+    clock: u64,
 }
 
 impl<V: Copy + Default> Cache<V> {
@@ -26,9 +36,17 @@ impl<V: Copy + Default> Cache<V> {
     pub fn new(entries: usize, ways: usize) -> Cache<V> {
         let ways = ways.max(1);
         let sets = (entries / ways).max(1) as u64;
-        let mask = if sets.is_power_of_two() { sets - 1 } else { 0 };
         let places = sets as usize * ways;
-        Cache { tags: vec![EMPTY; places], values: vec![V::default(); places], ways, sets, mask }
+        Cache {
+            tags: vec![EMPTY; places],
+            used: vec![0; places],
+            values: vec![V::default(); places],
+            hints: if ways > NARROW { vec![0; HINTS] } else { Vec::new() },
+            ways,
+            sets,
+            mask: if sets.is_power_of_two() { sets - 1 } else { 0 },
+            clock: 0,
+        }
     }
 
     /// How many numbers it can hold.
@@ -43,45 +61,63 @@ impl<V: Copy + Default> Cache<V> {
         set as usize * self.ways
     }
 
+    #[inline]
+    fn find(&self, number: u64) -> Option<usize> {
+        let base = self.base(number);
+        let tags = &self.tags[base..base + self.ways];
+        Some(base + tags.iter().position(|&tag| tag == number)?)
+    }
+
     /// Finds a number and makes it the newest of its set.
     #[inline]
     pub fn touch(&mut self, number: u64) -> Option<&mut V> {
-        let base = self.base(number);
-        let tags = &mut self.tags[base..base + self.ways];
-        if tags[0] == number {
-            return Some(&mut self.values[base]);
+        let place =
+            if self.hints.is_empty() { self.find(number)? } else { self.find_by_hint(number)? };
+        self.clock += 1;
+        self.used[place] = self.clock;
+        Some(&mut self.values[place])
+    }
+
+    #[inline]
+    fn find_by_hint(&mut self, number: u64) -> Option<usize> {
+        let hint = number as usize & (HINTS - 1);
+        let place = self.hints[hint] as usize;
+        if self.tags[place] == number {
+            return Some(place);
         }
-        let place = tags.iter().position(|&tag| tag == number)?;
-        tags[..=place].rotate_right(1);
-        self.values[base..=base + place].rotate_right(1);
-        Some(&mut self.values[base])
+        let place = self.find(number)?;
+        self.hints[hint] = place as u32;
+        Some(place)
     }
 
     /// Finds a number and leaves the order alone.
     #[inline]
     pub fn peek(&self, number: u64) -> Option<&V> {
-        let base = self.base(number);
-        let place = self.tags[base..base + self.ways].iter().position(|&tag| tag == number)?;
-        Some(&self.values[base + place])
+        self.find(number).map(|place| &self.values[place])
     }
 
     /// Finds a number, leaves the order alone, and lets its value be changed.
     pub fn peek_mut(&mut self, number: u64) -> Option<&mut V> {
-        let base = self.base(number);
-        let place = self.tags[base..base + self.ways].iter().position(|&tag| tag == number)?;
-        Some(&mut self.values[base + place])
+        self.find(number).map(|place| &mut self.values[place])
     }
 
     /// Puts a number that is not held in as the newest; returns what had to leave.
-    #[inline]
     pub fn insert(&mut self, number: u64, value: V) -> Option<(u64, V)> {
         let base = self.base(number);
-        let last = base + self.ways - 1;
-        let left = (self.tags[last], self.values[last]);
-        self.tags[base..=last].rotate_right(1);
-        self.values[base..=last].rotate_right(1);
-        self.tags[base] = number;
-        self.values[base] = value;
+        let mut place = base;
+        for other in base + 1..base + self.ways {
+            if self.used[other] < self.used[place] {
+                place = other;
+            }
+        }
+        let left = (self.tags[place], self.values[place]);
+        self.clock += 1;
+        self.used[place] = self.clock;
+        self.tags[place] = number;
+        self.values[place] = value;
+        if !self.hints.is_empty() {
+            self.hints[number as usize & (HINTS - 1)] = place as u32;
+        }
         (left.0 != EMPTY).then_some(left)
     }
 }

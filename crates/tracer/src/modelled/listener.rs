@@ -38,6 +38,7 @@ pub fn make(ask: &ModelAsk, current: CurrentResults, thread: u32) -> Option<Box<
 struct Before {
     counts: Counts,
     account: Account,
+    runs: Vec<u64>,
 }
 
 /// One thread's core.
@@ -81,14 +82,13 @@ impl<C: Accounting> Modelled<C> {
     #[cold]
     fn publish_rows(&mut self) {
         self.rows_due = ROWS_EVERY;
-        for instruction in 0..self.core.account().instructions() {
-            if self.core.account().runs(instruction) > 0 {
-                self.publish_row(instruction);
-            }
+        let runs = self.core.account().runs();
+        for (instruction, runs) in runs.into_iter().enumerate().filter(|(_, runs)| *runs > 0) {
+            self.publish_row(instruction, runs);
         }
     }
 
-    fn publish_row(&mut self, instruction: usize) {
+    fn publish_row(&mut self, instruction: usize, runs: u64) {
         let number = instruction / CHUNK_ROWS;
         if self.slabs.len() <= number {
             self.slabs.resize(number + 1, None);
@@ -99,9 +99,10 @@ impl<C: Accounting> Modelled<C> {
         }
         let Some(slab) = self.slabs[number] else { return };
         let start = instruction % CHUNK_ROWS * ROW_WORDS;
-        let mut row = row_of(self.core.account(), instruction);
+        let mut row = row_of(self.core.account(), instruction, runs);
         if let Some(before) = &self.before {
-            let earlier = row_of(&before.account, instruction);
+            let runs = before.runs.get(instruction).copied().unwrap_or(0);
+            let earlier = row_of(&before.account, instruction, runs);
             row.iter_mut().zip(earlier).for_each(|(now, then)| *now = now.wrapping_sub(then));
         }
         if let Some(cells) = slab.get(start..start + ROW_WORDS) {
@@ -116,10 +117,10 @@ impl<C: Accounting> Modelled<C> {
     }
 }
 
-fn row_of(account: &Account, instruction: usize) -> [u64; ROW_WORDS] {
+fn row_of(account: &Account, instruction: usize, runs: u64) -> [u64; ROW_WORDS] {
     let mut row = [0; ROW_WORDS];
     row[0] = account.ticks(instruction);
-    row[1] = account.runs(instruction);
+    row[1] = runs;
     for (place, word) in row[2..].iter_mut().enumerate().take(HAPPENINGS) {
         let event = Event::ALL[HAPPENING_FIRST + place];
         *word = account.happenings(instruction, event).unwrap_or(0);
@@ -164,7 +165,8 @@ impl<C: Accounting> CoreListener for Modelled<C> {
     fn forked(&mut self) {
         self.core.forked();
         self.core.settle_all();
-        let before = Before { counts: self.core.counts(), account: self.core.account().clone() };
+        let account = self.core.account().clone();
+        let before = Before { counts: self.core.counts(), runs: account.runs(), account };
         self.before = Some(Box::new(before));
         self.thread = 0;
         self.slabs.clear();
