@@ -7,8 +7,9 @@ use serde::Deserialize;
 
 use crate::context::Context;
 use crate::make::{self, Ask, Place};
+use crate::result::RowResult;
 use crate::rows;
-use crate::suite::{Input, Locked, What};
+use crate::suite::{Bound, Input, Locked, PageRow, What};
 use crate::work::{digest_made, put};
 
 /// One check and how it went.
@@ -149,9 +150,19 @@ fn goals(context: &Context, checks: &mut Vec<Checked>) {
             continue;
         };
         let met = run(context).and_then(|result| match result.met(on_page) {
-            Some(false) => Err("a goal that was met is lost".to_owned()),
+            Some(false) => Err(lost(&result, on_page)),
             _ => Ok(()),
         });
         checks.push((format!("{} meets its goals", row.name), met));
     }
+}
+
+/// The figures behind a goal that is not met.
+fn lost(result: &RowResult, row: &PageRow) -> String {
+    let figure = |(key, bound): (&String, &Bound)| match result.figure(key) {
+        Some(figure) if bound.holds(figure.value) => None,
+        Some(figure) => Some(format!("{key} is {:.2}, not {}", figure.value, bound.text())),
+        None => Some(format!("{key} was not found")),
+    };
+    row.goal.iter().filter_map(figure).collect::<Vec<_>>().join("; ")
 }

@@ -4,6 +4,7 @@
 //! one: write `rows/NAME.rs` with `pub(super) fn run(&Context) -> Result<RowResult, String>` and
 //! name it in [`ROWS`].
 
+mod model_agreement;
 mod peers;
 mod suite;
 
@@ -29,6 +30,11 @@ pub struct Row {
 pub const ROWS: &[Row] = &[
     Row { name: "suite", run: suite::run, smoke: None },
     Row { name: "peers", run: peers::run, smoke: None },
+    Row {
+        name: "model-agreement",
+        run: model_agreement::run,
+        smoke: Some(model_agreement::smoke),
+    },
 ];
 
 /// The landed row called `name`.
