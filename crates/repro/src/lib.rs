@@ -21,6 +21,7 @@ pub mod hear;
 pub mod kept;
 pub mod machine;
 pub mod make;
+pub mod native;
 pub mod nearest;
 pub mod packages;
 pub mod peers;

@@ -57,8 +57,8 @@ pub struct SampledAnswer {
     pub low: f64,
     /// Its upper end.
     pub high: f64,
-    /// Instructions timed.
-    pub timed_instructions: u64,
+    /// Windows timed.
+    pub windows: u64,
 }
 
 /// What was found out.
@@ -145,12 +145,11 @@ impl Audience for Listeners {
 fn sampled_answer(core: &SampledCore) -> Option<SampledAnswer> {
     let estimate = core.estimate(Event::Cycles)?;
     let interval = estimate.interval(Coverage::P95);
-    let timed = core.windows().iter().map(|window| window.counts[Event::Instructions]).sum();
     Some(SampledAnswer {
         cycles: estimate.value,
         low: interval.low,
         high: interval.high,
-        timed_instructions: timed,
+        windows: core.windows(),
     })
 }
 

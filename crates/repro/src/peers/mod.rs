@@ -15,6 +15,7 @@ use std::path::Path;
 
 pub use cachegrind::{Cachegrind, Refs};
 pub use mca::{Mca, block_throughput};
+pub use ours::{modelled, our_version};
 pub use qemu::Qemu;
 
 use crate::context::Context;
