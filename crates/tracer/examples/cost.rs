@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         _ => Listener::Trace(kind.clone().into()),
     };
     let before = children_seconds();
-    launch(listener.clone()).run(&plugin)?;
+    let finished = launch(listener.clone()).run(&plugin)?;
     let seconds = children_seconds() - before;
     let replay_seconds = match &listener {
         Listener::Trace(path) => Some(replay(path)?),
@@ -62,6 +62,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         "{}: {instructions} instructions, {partials} partial runs, {seconds:.2} s CPU, {each:.2} ns each",
         kind.display()
     );
+    for hash in finished.processes.values().flat_map(|process| process.published.values()) {
+        eprintln!("{hash:02x?}");
+    }
     if let (Some(replay), Listener::Trace(path)) = (replay_seconds, &listener) {
         let bytes = fs::metadata(path)?.len() as f64;
         let (size, time) = (bytes / instructions as f64, replay * 1e9 / instructions as f64);
