@@ -189,7 +189,7 @@ fn signals_at_any_moment_change_no_count_of_the_program() {
     assert!(finished.status.success());
     let marker = [0xb8, 0x21, 0x43, 0x34, 0x12];
     let turns = ran(&counts, &marker);
-    assert!(turns > 0 && turns % 100_000 == 0, "{turns}");
+    assert!(turns > 0 && turns.is_multiple_of(100_000), "{turns}");
     for (number, placed) in counts[0].blocks.iter().enumerate() {
         if placed.block.instructions.iter().any(|code| code.bytes.starts_with(&marker)) {
             let tally = counts[0].tally(number as u32);
