@@ -10,5 +10,20 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod cause;
+pub mod core;
+pub mod decode;
+pub mod event;
+pub mod fast;
 pub mod machine;
+pub mod pmu;
+pub mod program;
+pub mod reference;
+pub mod sampled;
+pub mod slices;
 pub mod stream;
+#[cfg(test)]
+mod testing;
+pub mod units;
+pub mod uop;
+pub mod warm;

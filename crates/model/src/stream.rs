@@ -69,4 +69,7 @@ pub trait CoreListener: Send {
     /// The process forked and this is the thread that lives on in the child. What was learnt (caches,
     /// predictors) stays; what was counted belongs to the parent and starts anew.
     fn forked(&mut self) {}
+
+    /// The process ends, and this is the last word of the thread.
+    fn ended(&mut self) {}
 }

@@ -78,6 +78,12 @@ impl Assembler {
         }
     }
 
+    /// The process ends: what is pending is told, and the listener keeps what should outlive it.
+    pub fn ended(&mut self) {
+        self.flush();
+        self.listener.ended();
+    }
+
     /// A block begins.
     ///
     /// The common case ends in the call to the listener, so that nothing is saved around it.

@@ -23,6 +23,7 @@ pub mod counts;
 pub mod ending;
 pub mod hash;
 pub mod launch;
+pub mod modelled;
 pub mod record;
 pub mod results;
 pub mod settings;

@@ -8,6 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
 
+use crate::modelled::ModelAsk;
+
 /// Who listens to the program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Listener {
@@ -24,6 +26,8 @@ pub enum Listener {
     Hash,
     /// Nobody: for measuring what listening costs.
     Null,
+    /// A modelled core.
+    Model(ModelAsk),
 }
 
 impl Listener {
@@ -107,16 +111,26 @@ impl Settings {
             Listener::Socket(path) => line("socket", path.as_os_str())?,
             Listener::Hash => line("listener", OsStr::new("hash"))?,
             Listener::Null => line("listener", OsStr::new("null"))?,
+            Listener::Model(ask) => {
+                line("model", OsStr::new(&ask.to_line()))?;
+                fs::write(Settings::machine_path(dir), &ask.machine).map_err(SettingsError::Io)?;
+            }
         }
         fs::write(Settings::path(dir), text).map_err(SettingsError::Io)
     }
 
     /// Reads the settings from the shared directory.
     pub fn read(dir: &Path) -> Result<Settings, SettingsError> {
-        Settings::parse(&fs::read(Settings::path(dir)).map_err(SettingsError::Io)?)
+        // Only a modelled core has a machine; parsing finds out whether one is missing.
+        let machine = fs::read_to_string(Settings::machine_path(dir)).unwrap_or_default();
+        Settings::parse(&fs::read(Settings::path(dir)).map_err(SettingsError::Io)?, machine)
     }
 
-    fn parse(text: &[u8]) -> Result<Settings, SettingsError> {
+    fn machine_path(dir: &Path) -> PathBuf {
+        dir.join("machine.toml")
+    }
+
+    fn parse(text: &[u8], mut machine: String) -> Result<Settings, SettingsError> {
         let (mut qemu, mut seed, mut listener) = (None, None, None);
         for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let bad = || SettingsError::Line(String::from_utf8_lossy(line).into_owned());
@@ -139,6 +153,11 @@ impl Settings {
                 (b"trace", _) => listener = Some(Listener::Trace(path())),
                 (b"socket", _) => listener = Some(Listener::Socket(path())),
                 (b"listener", b"hash") => listener = Some(Listener::Hash),
+                (b"model", _) => {
+                    let text = std::str::from_utf8(value).map_err(|_| bad())?;
+                    let ask = ModelAsk::from_line(text, std::mem::take(&mut machine));
+                    listener = Some(Listener::Model(ask.ok_or_else(bad)?));
+                }
                 (b"listener", b"null") => listener = Some(Listener::Null),
                 _ => return Err(bad()),
             }
@@ -175,7 +194,10 @@ mod tests {
         assert!(matches!(odd.write(&dir), Err(SettingsError::Path(_))));
         for text in ["qemu=/q\n", "listener=null\n", "qemu", "qemu=/q\nseed=x\n", "what=ever\n"] {
             assert!(
-                matches!(Settings::parse(text.as_bytes()), Err(SettingsError::Line(_))),
+                matches!(
+                    Settings::parse(text.as_bytes(), String::new()),
+                    Err(SettingsError::Line(_))
+                ),
                 "{text}"
             );
         }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::event::Event;
+
 use super::{CacheFacts, Class, Machine, TlbFacts};
 
 /// The most ports a machine may have: a port mask is 32 bits.
@@ -16,6 +18,10 @@ pub(super) fn check(machine: &Machine) -> Result<(), String> {
     widths(machine)?;
     for (name, cache) in caches(machine) {
         shape(name, cache)?;
+    }
+    let line = machine.caches.l1d.line_bytes;
+    if let Some((name, _)) = caches(machine).iter().find(|(_, cache)| cache.line_bytes != line) {
+        return Err(format!("[{name}] line_bytes must be the same in every cache"));
     }
     for (name, tlb) in tlbs(machine) {
         tlb_shape(name, tlb)?;
@@ -101,7 +107,7 @@ fn widths(machine: &Machine) -> Result<(), String> {
         ("tlbs.walkers", machine.tlbs.walkers, 64),
         ("branch.base_entries", machine.branch.base_entries, 1 << 24),
     ];
-    let entries = machine.schedulers.iter().map(|s| (s.name.as_str(), s.entries, 4096));
+    let entries = machine.schedulers.iter().map(|s| (s.name.as_str(), s.entries, 250));
     for (name, value, most) in sizes.into_iter().chain(entries) {
         if value == 0 || value > most {
             return Err(format!("{name} must be between 1 and {most}, not {value}"));
@@ -173,8 +179,11 @@ fn powers_of_two(machine: &Machine) -> Result<(), String> {
     if branch.tables > 0 && !branch.table_entries.is_power_of_two() {
         return Err("branch.table_entries must be a power of two".into());
     }
-    if branch.tables > 16 || branch.history_bits > 256 || branch.return_stack > 1024 {
-        return Err("branch: at most 16 tables, 256 bits of history, 1024 returns".into());
+    if branch.tables > 16 || branch.history_bits > 128 || branch.return_stack > 1024 {
+        return Err("branch: at most 16 tables, 128 bits of history, 1024 returns".into());
+    }
+    if branch.resteer_cycles > 100 || branch.taken_bubble_cycles > 100 {
+        return Err("branch: resteer_cycles and taken_bubble_cycles must be at most 100".into());
     }
     let (entries, ways) = (branch.btb_entries, branch.btb_ways);
     if ways == 0 || entries == 0 || !entries.is_multiple_of(ways) || entries > 1 << 24 {
@@ -187,6 +196,12 @@ fn counters(machine: &Machine) -> Result<(), String> {
     let pmu = &machine.pmu;
     if pmu.general == 0 || pmu.general > 64 || !(8..=64).contains(&pmu.width_bits) {
         return Err("pmu: 1 to 64 general counters of 8 to 64 bits".into());
+    }
+    let named = pmu.constraints.iter().flat_map(|constraint| &constraint.events);
+    for name in pmu.fixed.iter().chain(named) {
+        if Event::named(name).is_none() {
+            return Err(format!("pmu: no event {name}"));
+        }
     }
     for constraint in &pmu.constraints {
         if constraint.source.trim().is_empty() {

@@ -271,6 +271,10 @@ pub struct BranchFacts {
     pub indirect_entries: u32,
     /// Return addresses held.
     pub return_stack: u32,
+    /// Cycles of fetch lost when the decoder finds a taken branch that the target buffer missed.
+    pub resteer_cycles: u32,
+    /// Cycles of fetch lost after every taken branch.
+    pub taken_bubble_cycles: u32,
     /// Where the facts come from.
     pub source: String,
 }

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use crate::process::Plugin;
 use crate::qemu::{
-    Info, PluginId, qemu_plugin_register_vcpu_init_cb, qemu_plugin_register_vcpu_syscall_cb,
-    qemu_plugin_register_vcpu_syscall_ret_cb, qemu_plugin_register_vcpu_tb_trans_cb,
+    Info, PluginId, qemu_plugin_register_atexit_cb, qemu_plugin_register_vcpu_init_cb,
+    qemu_plugin_register_vcpu_syscall_cb, qemu_plugin_register_vcpu_syscall_ret_cb,
+    qemu_plugin_register_vcpu_tb_trans_cb,
 };
 use crate::{fork, syscall, translate, vcpu};
 
@@ -33,6 +34,7 @@ pub(crate) unsafe extern "C" fn qemu_plugin_install(
     if dir.and_then(Plugin::start).is_some() && fork::prepare() {
         // SAFETY: QEMU gave us the id, and the callbacks live as long as the process.
         unsafe {
+            qemu_plugin_register_atexit_cb(id, vcpu::on_exit, std::ptr::null_mut());
             qemu_plugin_register_vcpu_init_cb(id, vcpu::on_created);
             qemu_plugin_register_vcpu_tb_trans_cb(id, translate::on_translated);
             qemu_plugin_register_vcpu_syscall_cb(id, syscall::on_call);

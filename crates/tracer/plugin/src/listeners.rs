@@ -15,6 +15,9 @@ pub(crate) fn make(plugin: &'static Plugin, thread: u32) -> Box<dyn CoreListener
         Listener::Tally { .. } => Box::new(Tally::new(results, thread)),
         Listener::Hash => Box::new(PublishedHash::new(results, thread)),
         Listener::Null => Box::new(Null),
+        Listener::Model(ask) => {
+            tracer::modelled::make(ask, results, thread).unwrap_or_else(|| Box::new(Null))
+        }
         Listener::Trace(_) | Listener::Socket(_) => match &plugin.trace {
             Some(trace) => Box::new(Recorder::new(trace.clone(), results, thread)),
             None => Box::new(Null),

@@ -32,6 +32,7 @@ pub(crate) struct Insn {
 }
 
 pub(crate) type PluginId = u64;
+pub(crate) type ExitCallback = extern "C" fn(PluginId, *mut c_void);
 pub(crate) type VcpuCallback = extern "C" fn(PluginId, c_uint);
 pub(crate) type TranslateCallback = extern "C" fn(PluginId, *mut Tb);
 pub(crate) type BlockCallback = extern "C" fn(c_uint, *mut c_void);
@@ -47,6 +48,11 @@ pub(crate) const NO_REGISTERS: c_int = 0;
 pub(crate) const READ_WRITE: c_int = 3;
 
 unsafe extern "C" {
+    pub(crate) fn qemu_plugin_register_atexit_cb(
+        id: PluginId,
+        callback: ExitCallback,
+        data: *mut c_void,
+    );
     pub(crate) fn qemu_plugin_register_vcpu_init_cb(id: PluginId, callback: VcpuCallback);
     pub(crate) fn qemu_plugin_register_vcpu_tb_trans_cb(id: PluginId, callback: TranslateCallback);
     pub(crate) fn qemu_plugin_register_vcpu_tb_exec_cb(

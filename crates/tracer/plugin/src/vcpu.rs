@@ -115,6 +115,15 @@ pub(crate) fn forget_others(survivor: c_uint) {
     }
 }
 
+/// The process ends. QEMU has stopped every other thread before it says so.
+pub(crate) extern "C" fn on_exit(_: PluginId, _: *mut c_void) {
+    for index in 0..VCPUS {
+        if let Some(vcpu) = get(index as c_uint) {
+            vcpu.assembler.ended();
+        }
+    }
+}
+
 /// QEMU made a vcpu, perhaps with the index of one whose thread ended.
 pub(crate) extern "C" fn on_created(_: PluginId, index: c_uint) {
     forget(index as usize);

@@ -21,6 +21,7 @@ fn file(pid: u32, inherited: Option<(u32, u64)>, records: &[ProcessRecord]) -> P
         records: bytes,
         threads: BTreeMap::new(),
         tails: Vec::new(),
+        modelled: BTreeMap::new(),
         published: BTreeMap::new(),
         counts_accesses: true,
         traced_records_bytes: 0,

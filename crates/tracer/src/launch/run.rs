@@ -7,7 +7,7 @@ use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::{env, fmt, fs, io};
 
 use super::interrupt::Shield;
@@ -34,6 +34,8 @@ pub struct Launch {
     /// addresses, and what the kernel and QEMU make up. A single-threaded program that reads no
     /// clock then executes the same instructions every time.
     pub is_repeatable: bool,
+    /// Whether what it writes to its standard streams is dropped.
+    pub drops_output: bool,
     /// The QEMU to use; found by PATH if none is given.
     pub qemu: Option<Qemu>,
 }
@@ -107,6 +109,7 @@ impl Launch {
             arguments: Vec::new(),
             listener: Listener::Tally { counts_accesses: true },
             is_repeatable: false,
+            drops_output: false,
             qemu: None,
         }
     }
@@ -139,6 +142,9 @@ impl Launch {
         set_environment(&mut command, host);
         if self.is_repeatable {
             fix_addresses(&mut command);
+        }
+        if self.drops_output {
+            command.stdout(Stdio::null()).stderr(Stdio::null());
         }
         let shield = Shield::raise();
         let child = command.spawn().map_err(LaunchError::Start)?;

@@ -67,6 +67,8 @@ pub(super) enum Kind {
     Tail = 4,
     /// What a listener published.
     Published = 5,
+    /// A modelled core's rows by instruction from `first` on.
+    Rows = 6,
 }
 
 /// A process, or one of the programs that it became by exec.

@@ -13,6 +13,8 @@ use super::layout::{
 };
 use super::publish::Found;
 
+use crate::modelled::ModelledThread;
+
 /// Why a results file cannot be read.
 #[derive(Debug)]
 pub enum ResultsError {
@@ -102,6 +104,8 @@ pub struct ProcessFile {
     pub tails: Vec<Tail>,
     /// What its listeners published last, by thread.
     pub published: BTreeMap<u32, Vec<u8>>,
+    /// What the modelled cores of its threads counted.
+    pub modelled: BTreeMap<u32, ModelledThread>,
     /// Whether loads and stores were counted.
     pub counts_accesses: bool,
     /// How many bytes of records the trace has.
@@ -134,6 +138,12 @@ pub fn read(path: &Path) -> Result<ProcessFile, ResultsError> {
     }
     let latest = found.into_iter().filter_map(|(thread, found)| Some((thread, found.latest()?)));
     process.published = latest.collect();
+    for (thread, bytes) in &process.published {
+        let modelled = process.modelled.entry(*thread).or_default();
+        if modelled.set_totals(bytes).is_none() && modelled.rows.is_empty() {
+            process.modelled.remove(thread);
+        }
+    }
     Ok(process)
 }
 
@@ -154,6 +164,7 @@ impl ProcessFile {
             threads: BTreeMap::new(),
             tails: Vec::new(),
             published: BTreeMap::new(),
+            modelled: BTreeMap::new(),
             counts_accesses: word(bytes, header::FLAGS) & 1 != 0,
             traced_records_bytes: word(bytes, header::TRACED_RECORDS),
             trace_chunks_lost: word(bytes, header::TRACE_LOST),
@@ -177,6 +188,9 @@ impl ProcessFile {
             self.threads.entry(thread).or_default().add_partials(meant);
         } else if kind == Kind::Tail as u64 && !meant.is_empty() {
             self.tails.push(Tail { thread, sequence: sequence as u32, bytes: meant.to_vec() });
+        } else if kind == Kind::Rows as u64 {
+            let first = word(head, chunk::FIRST) as u32;
+            self.modelled.entry(thread).or_default().add_rows(first, payload);
         } else if kind == Kind::Published as u64 && !meant.is_empty() {
             let part = word(head, chunk::FIRST) as u32;
             found.entry(thread).or_default().add(part, sequence, meant);

@@ -107,6 +107,11 @@ impl ResultsFile {
         self.chunk(Kind::Published, thread, part)
     }
 
+    /// A chunk for a modelled core's rows from instruction `first` on.
+    pub fn rows(&self, thread: u32, first: u32) -> Option<&'static [AtomicU64]> {
+        Some(self.chunk(Kind::Rows, thread, first)?.words)
+    }
+
     /// Hands out the next chunk. Its pages are allocated first: a store to a page that a full
     /// filesystem cannot provide would kill the program with SIGBUS.
     fn chunk(&self, kind: Kind, thread: u32, first: u32) -> Option<Chunk> {

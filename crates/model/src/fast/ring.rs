@@ -1,0 +1,37 @@
+//! The latest times of something of which only so many can be in flight.
+
+/// A ring of times; its oldest is when the place that comes next was left.
+#[derive(Clone, Debug)]
+pub(super) struct Ring {
+    times: Vec<u64>,
+    at: usize,
+}
+
+impl Ring {
+    pub(super) fn new(places: usize) -> Ring {
+        Ring { times: vec![0; places.max(1)], at: 0 }
+    }
+
+    /// When the next place becomes free.
+    #[inline]
+    pub(super) fn oldest(&self) -> u64 {
+        self.times[self.at]
+    }
+
+    /// Takes the next place until a time.
+    #[inline]
+    pub(super) fn push(&mut self, time: u64) {
+        self.times[self.at] = time;
+        self.at += 1;
+        if self.at == self.times.len() {
+            self.at = 0;
+        }
+    }
+
+    /// Keeps the place taken last until a later time.
+    #[inline]
+    pub(super) fn extend(&mut self, time: u64) {
+        let last = if self.at == 0 { self.times.len() - 1 } else { self.at - 1 };
+        self.times[last] = time;
+    }
+}

@@ -1,0 +1,124 @@
+//! Branch prediction: whether, and where to.
+
+mod direction;
+mod tage;
+mod targets;
+
+use direction::Direction;
+use targets::{Indirect, Returns};
+
+use super::cache::Cache;
+use crate::machine::BranchFacts;
+use crate::uop::Flow;
+
+/// What the front end got wrong about a branch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Verdict {
+    /// Fetch went the wrong way until the branch executed.
+    pub mispredicted: bool,
+    /// It was the direction that was wrong, not the target.
+    pub wrong_direction: bool,
+    /// A taken direct branch was unknown: the decoder put fetch right.
+    pub resteered: bool,
+}
+
+/// A branch that has executed.
+#[derive(Clone, Copy, Debug)]
+pub struct Branch {
+    /// Its address.
+    pub pc: u64,
+    /// Its kind.
+    pub flow: Flow,
+    /// Whether it left the straight line.
+    pub taken: bool,
+    /// Where it went.
+    pub target: u64,
+    /// The address after it.
+    pub next: u64,
+}
+
+/// The predictors of a core.
+#[derive(Clone, Debug)]
+pub struct Predictor {
+    direction: Direction,
+    targets: Cache<u64>,
+    indirect: Option<Indirect>,
+    returns: Returns,
+}
+
+impl Predictor {
+    /// An untrained predictor.
+    pub fn new(facts: &BranchFacts) -> Predictor {
+        let indirect = facts.indirect_entries as usize;
+        Predictor {
+            direction: Direction::new(facts),
+            targets: Cache::new(facts.btb_entries as usize, facts.btb_ways as usize),
+            indirect: (indirect > 0).then(|| Indirect::new(indirect)),
+            returns: Returns::new(facts.return_stack as usize),
+        }
+    }
+
+    /// Predicts a branch, learns what it did, and says what was wrong.
+    #[inline]
+    pub fn observe(&mut self, branch: &Branch) -> Verdict {
+        match branch.flow {
+            Flow::Conditional => self.conditional(branch),
+            Flow::Jump => self.direct(branch),
+            Flow::Call => {
+                self.returns.push(branch.next);
+                self.direct(branch)
+            }
+            Flow::IndirectCall => {
+                self.returns.push(branch.next);
+                self.through_register(branch)
+            }
+            Flow::IndirectJump => self.through_register(branch),
+            Flow::Return => {
+                let wrong = self.returns.pop() != Some(branch.target);
+                Verdict { mispredicted: wrong, ..Verdict::default() }
+            }
+            Flow::Next => Verdict::default(),
+        }
+    }
+
+    #[inline]
+    fn conditional(&mut self, branch: &Branch) -> Verdict {
+        let wrong = self.direction.observe(branch.pc, branch.taken) != branch.taken;
+        let unknown = branch.taken && self.learn_target(branch);
+        Verdict { mispredicted: wrong, wrong_direction: wrong, resteered: unknown && !wrong }
+    }
+
+    #[inline]
+    fn direct(&mut self, branch: &Branch) -> Verdict {
+        Verdict { resteered: self.learn_target(branch), ..Verdict::default() }
+    }
+
+    fn through_register(&mut self, branch: &Branch) -> Verdict {
+        let held = self.targets.touch(branch.pc).map(|target| *target);
+        self.learn_target(branch);
+        let guess = match &mut self.indirect {
+            Some(indirect) => indirect.observe(branch.pc, branch.target).or(held),
+            None => held,
+        };
+        Verdict { mispredicted: guess != Some(branch.target), ..Verdict::default() }
+    }
+
+    /// Remembers a target; returns whether it was unknown.
+    #[inline]
+    fn learn_target(&mut self, branch: &Branch) -> bool {
+        match self.targets.touch(branch.pc) {
+            Some(target) => {
+                let unknown = *target != branch.target;
+                *target = branch.target;
+                unknown
+            }
+            None => {
+                self.targets.insert(branch.pc, branch.target);
+                true
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,492 @@
+//! The caches of both sides and what lies behind them.
+//!
+//! Latencies are from issue to data, everything nearer included. A line that is still on its way
+//! keeps when it arrives, and whoever asks for it meanwhile waits for that moment. Lines enter
+//! every level that they pass. Warming uses the same memory with `TIMED` off: lines arrive at once.
+
+use super::Level;
+use super::cache::Cache;
+use super::misses::{Channel, MissFile};
+use super::prefetch::{StreamPrefetcher, StridePrefetcher};
+use super::tlb::{Tlb, Translation};
+use crate::machine::{CacheFacts, Machine};
+
+/// What is known of a line in a cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Line {
+    /// When it is there.
+    ready: u64,
+    /// Whether it was written.
+    is_dirty: bool,
+    /// Whether it was fetched on a guess and not yet asked for.
+    is_guess: bool,
+}
+
+/// What an access met.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// Cycles from issue to data.
+    pub cycles: u32,
+    /// Where the line was.
+    pub level: Level,
+    /// What the translation cost; it is part of `cycles`.
+    pub translation: Translation,
+    /// The line was on its way already.
+    pub joined: bool,
+    /// A prefetch had brought it.
+    pub guessed: bool,
+    /// The access touched two lines.
+    pub split: bool,
+}
+
+/// Things that happen beside instructions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MemoryCounts {
+    /// Requests to the second level, data side.
+    pub l2_data: u64,
+    /// Requests to the second level, code side.
+    pub l2_code: u64,
+    /// Of all of them, those that missed.
+    pub l2_misses: u64,
+    /// Requests to the third level.
+    pub l3: u64,
+    /// Of them, those that missed.
+    pub l3_misses: u64,
+    /// Lines fetched into the first level on a guess.
+    pub prefetches_l1: u64,
+    /// Lines fetched into the second level on a guess.
+    pub prefetches_l2: u64,
+    /// Guesses that were asked for.
+    pub prefetches_useful: u64,
+    /// Guesses that left unasked.
+    pub prefetches_useless: u64,
+    /// Dirty lines that left the first level.
+    pub writebacks_l1: u64,
+    /// Dirty lines that left the last level.
+    pub writebacks_memory: u64,
+    /// Lines that left the first-level data cache.
+    pub evictions_l1: u64,
+    /// Cycles that misses waited for a register.
+    pub wait_cycles: u64,
+    /// Lines brought from memory.
+    pub memory_reads: u64,
+}
+
+/// Both sides and all levels.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    l1d: Cache<Line>,
+    l1i: Cache<Line>,
+    l2: Cache<Line>,
+    l3: Option<Cache<Line>>,
+    dtlb: Tlb,
+    itlb: Tlb,
+    l1d_misses: MissFile,
+    l1i_misses: MissFile,
+    l2_misses: MissFile,
+    channel: Channel,
+    strides: Option<StridePrefetcher>,
+    streams: Option<StreamPrefetcher>,
+    next_line: bool,
+    line_shift: u32,
+    page_lines: u64,
+    l1d_cycles: u32,
+    l1i_cycles: u32,
+    l2_cycles: u64,
+    l3_cycles: u64,
+    memory_cycles: u64,
+    /// Things that happened beside instructions.
+    pub counts: MemoryCounts,
+}
+
+fn cache(facts: &CacheFacts) -> Cache<Line> {
+    let entries = u64::from(facts.size_kib) * 1024 / u64::from(facts.line_bytes);
+    Cache::new(entries as usize, facts.ways as usize)
+}
+
+impl Memory {
+    /// An empty memory of a machine.
+    pub fn new(machine: &Machine) -> Memory {
+        let caches = &machine.caches;
+        let tlbs = &machine.tlbs;
+        let line_bytes = caches.l1d.line_bytes;
+        let page_lines = u64::from((tlbs.page_bytes / line_bytes).max(1));
+        let prefetch = &machine.prefetch;
+        let ahead = u64::from(prefetch.l2_stream_lines);
+        Memory {
+            l1d: cache(&caches.l1d),
+            l1i: cache(&caches.l1i),
+            l2: cache(&caches.l2),
+            l3: caches.l3.as_ref().map(cache),
+            dtlb: Tlb::new(tlbs, &tlbs.l1d, tlbs.l2d.as_ref()),
+            itlb: Tlb::new(tlbs, &tlbs.l1i, tlbs.l2i.as_ref()),
+            l1d_misses: MissFile::new(caches.l1d.misses as usize),
+            l1i_misses: MissFile::new(caches.l1i.misses as usize),
+            l2_misses: MissFile::new(caches.l2.misses as usize),
+            channel: Channel::new(u64::from(line_bytes.div_ceil(machine.memory.bytes_per_cycle))),
+            strides: prefetch.l1_stride.then(StridePrefetcher::default),
+            streams: prefetch.l2_stream.then(|| StreamPrefetcher::new(ahead, page_lines)),
+            next_line: prefetch.l1_next_line,
+            line_shift: line_bytes.trailing_zeros(),
+            page_lines,
+            l1d_cycles: caches.l1d.latency_cycles,
+            l1i_cycles: caches.l1i.latency_cycles,
+            l2_cycles: u64::from(caches.l2.latency_cycles),
+            l3_cycles: caches.l3.as_ref().map_or(0, |l3| u64::from(l3.latency_cycles)),
+            memory_cycles: u64::from(machine.memory.latency_cycles),
+            counts: MemoryCounts::default(),
+        }
+    }
+
+    /// The power of two of a line's bytes.
+    pub fn line_shift(&self) -> u32 {
+        self.line_shift
+    }
+
+    /// Loads or stores `size` bytes at a time. A store's outcome is when its line may be written.
+    #[inline]
+    pub fn data<const TIMED: bool>(
+        &mut self,
+        pc: u64,
+        address: u64,
+        size: u64,
+        is_store: bool,
+        at: u64,
+    ) -> Outcome {
+        let translation = self.dtlb.translate(address);
+        let line = address >> self.line_shift;
+        let start = at + u64::from(translation.cycles);
+        let mut outcome = self.data_line::<TIMED>(line, is_store, start);
+        let last = address.wrapping_add(size.max(1) - 1) >> self.line_shift;
+        if last != line {
+            let other = self.data_line::<TIMED>(last, is_store, start);
+            outcome.cycles = outcome.cycles.max(other.cycles) + 1;
+            outcome.level = outcome.level.max(other.level);
+            outcome.split = true;
+        }
+        outcome.cycles += translation.cycles;
+        outcome.translation = translation;
+        if !is_store {
+            self.follow_stride::<TIMED>(pc, address, line, at);
+        }
+        outcome
+    }
+
+    #[inline]
+    fn data_line<const TIMED: bool>(&mut self, line: u64, is_store: bool, at: u64) -> Outcome {
+        let l1_cycles = self.l1d_cycles;
+        let Some(state) = self.l1d.touch(line) else {
+            return self.data_miss::<TIMED>(line, is_store, at);
+        };
+        state.is_dirty |= is_store;
+        let guessed = std::mem::take(&mut state.is_guess);
+        let wait = state.ready.saturating_sub(at);
+        self.counts.prefetches_useful += u64::from(guessed);
+        Outcome {
+            cycles: l1_cycles.max(wait as u32),
+            level: Level::L1,
+            translation: Translation::default(),
+            joined: wait > u64::from(l1_cycles),
+            guessed,
+            split: false,
+        }
+    }
+
+    #[inline(never)]
+    fn data_miss<const TIMED: bool>(&mut self, line: u64, is_store: bool, at: u64) -> Outcome {
+        self.counts.l2_data += 1;
+        let (ready, level) = if TIMED {
+            let start = self.l1d_misses.admit(at);
+            self.counts.wait_cycles += start - at;
+            let (ready, level) = self.beyond::<true>(line, start);
+            self.l1d_misses.hold(start, ready);
+            (ready, level)
+        } else {
+            self.beyond::<false>(line, 0)
+        };
+        let state = Line { ready, is_dirty: is_store, is_guess: false };
+        self.fill_l1d(line, state);
+        if self.next_line && (line + 1) & (self.page_lines - 1) != 0 {
+            self.guess_l1d::<TIMED>(line + 1, at);
+        }
+        Outcome {
+            cycles: ready.saturating_sub(at) as u32,
+            level,
+            translation: Translation::default(),
+            joined: false,
+            guessed: false,
+            split: false,
+        }
+    }
+
+    fn fill_l1d(&mut self, line: u64, state: Line) {
+        let Some((left, was)) = self.l1d.insert(line, state) else { return };
+        self.counts.evictions_l1 += 1;
+        self.counts.prefetches_useless += u64::from(was.is_guess);
+        if was.is_dirty {
+            self.counts.writebacks_l1 += 1;
+            if let Some(below) = self.l2.peek_mut(left) {
+                below.is_dirty = true;
+            }
+        }
+    }
+
+    #[inline]
+    fn follow_stride<const TIMED: bool>(&mut self, pc: u64, address: u64, line: u64, at: u64) {
+        let Some(strides) = &mut self.strides else { return };
+        let Some(next) = strides.observe(pc, address) else { return };
+        let next_line = next >> self.line_shift;
+        if next_line != line {
+            self.guess_l1d::<TIMED>(next_line, at);
+        }
+    }
+
+    fn guess_l1d<const TIMED: bool>(&mut self, line: u64, at: u64) {
+        if self.l1d.peek(line).is_some() {
+            return;
+        }
+        self.counts.prefetches_l1 += 1;
+        let (ready, _) = self.beyond::<TIMED>(line, at);
+        self.fill_l1d(line, Line { ready, is_dirty: false, is_guess: true });
+    }
+
+    /// Brings a line from behind the first level: when it is there, and whence.
+    fn beyond<const TIMED: bool>(&mut self, line: u64, at: u64) -> (u64, Level) {
+        let run = self.streams.as_mut().and_then(|streams| streams.observe(line));
+        let found = match self.l2.touch(line) {
+            Some(state) => {
+                let guessed = std::mem::take(&mut state.is_guess);
+                self.counts.prefetches_useful += u64::from(guessed);
+                let ready = if TIMED { state.ready.max(at + self.l2_cycles) } else { 0 };
+                (ready, Level::L2)
+            }
+            None => self.beyond_l2::<TIMED>(line, at, false),
+        };
+        if let Some(run) = run {
+            for line in run.lines() {
+                self.guess_l2::<TIMED>(line, at);
+            }
+        }
+        found
+    }
+
+    fn beyond_l2<const TIMED: bool>(&mut self, line: u64, at: u64, is_guess: bool) -> (u64, Level) {
+        self.counts.l2_misses += u64::from(!is_guess);
+        let start = if TIMED { self.l2_misses.admit(at) } else { 0 };
+        let found = self.l3.as_mut().and_then(|l3| l3.touch(line)).map(|state| state.ready);
+        let has_l3 = self.l3.is_some();
+        self.counts.l3 += u64::from(has_l3 && !is_guess);
+        let (ready, level) = match found {
+            Some(there) => (there.max(start + self.l3_cycles), Level::L3),
+            None => {
+                self.counts.l3_misses += u64::from(has_l3 && !is_guess);
+                self.counts.memory_reads += 1;
+                let from = if TIMED { self.channel.book(start) } else { 0 };
+                (from + self.memory_cycles, Level::Memory)
+            }
+        };
+        let ready = if TIMED { ready } else { 0 };
+        if TIMED {
+            self.l2_misses.hold(start, ready);
+        }
+        if found.is_none() {
+            self.fill_l3(line, ready);
+        }
+        let state = Line { ready, is_dirty: false, is_guess };
+        if let Some((left, was)) = self.l2.insert(line, state) {
+            self.counts.prefetches_useless += u64::from(was.is_guess);
+            self.leave_l2(left, was);
+        }
+        (ready, level)
+    }
+
+    fn fill_l3(&mut self, line: u64, ready: u64) {
+        let state = Line { ready, is_dirty: false, is_guess: false };
+        let left = self.l3.as_mut().and_then(|l3| l3.insert(line, state));
+        self.counts.writebacks_memory += u64::from(left.is_some_and(|(_, was)| was.is_dirty));
+    }
+
+    fn leave_l2(&mut self, line: u64, was: Line) {
+        if !was.is_dirty {
+            return;
+        }
+        match &mut self.l3 {
+            Some(l3) => {
+                if let Some(below) = l3.peek_mut(line) {
+                    below.is_dirty = true;
+                }
+            }
+            None => self.counts.writebacks_memory += 1,
+        }
+    }
+
+    fn guess_l2<const TIMED: bool>(&mut self, line: u64, at: u64) {
+        if self.l2.peek(line).is_none() {
+            self.counts.prefetches_l2 += 1;
+            self.beyond_l2::<TIMED>(line, at, true);
+        }
+    }
+
+    /// Fetches the line of code that holds `pc`. Cycles beyond the pipeline's own are returned.
+    #[inline]
+    pub fn code<const TIMED: bool>(&mut self, pc: u64, at: u64) -> Outcome {
+        let translation = self.itlb.translate(pc);
+        let line = pc >> self.line_shift;
+        let start = at + u64::from(translation.cycles);
+        let mut outcome = match self.l1i.touch(line) {
+            Some(state) => Outcome {
+                cycles: state.ready.saturating_sub(start) as u32,
+                level: Level::L1,
+                translation,
+                joined: state.ready > start,
+                guessed: std::mem::take(&mut state.is_guess),
+                split: false,
+            },
+            None => self.code_miss::<TIMED>(line, start),
+        };
+        outcome.cycles += translation.cycles;
+        outcome.translation = translation;
+        outcome
+    }
+
+    #[inline(never)]
+    fn code_miss<const TIMED: bool>(&mut self, line: u64, at: u64) -> Outcome {
+        let (ready, level) = self.fill_code::<TIMED>(line, at, false);
+        if self.next_line && self.l1i.peek(line + 1).is_none() {
+            self.fill_code::<TIMED>(line + 1, at, true);
+        }
+        let past_pipeline = ready.saturating_sub(at + u64::from(self.l1i_cycles));
+        Outcome {
+            cycles: past_pipeline as u32,
+            level,
+            translation: Translation::default(),
+            joined: false,
+            guessed: false,
+            split: false,
+        }
+    }
+
+    fn fill_code<const TIMED: bool>(&mut self, line: u64, at: u64, is_guess: bool) -> (u64, Level) {
+        self.counts.l2_code += 1;
+        let start = if TIMED { self.l1i_misses.admit(at) } else { 0 };
+        let (ready, level) = self.beyond::<TIMED>(line, start);
+        if TIMED {
+            self.l1i_misses.hold(start, ready);
+        }
+        self.l1i.insert(line, Line { ready, is_dirty: false, is_guess });
+        (ready, level)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::text_of;
+
+    /// A machine of which every prefetcher is off.
+    fn quiet(overrides: &[(&str, &str)]) -> Memory {
+        let mut all = vec![
+            ("prefetch.l1_next_line", "false"),
+            ("prefetch.l1_stride", "false"),
+            ("prefetch.l2_stream", "false"),
+        ];
+        all.extend(overrides);
+        Memory::new(&Machine::load("zen4", text_of("zen4").unwrap(), &all).unwrap())
+    }
+
+    fn sweep(memory: &mut Memory, bytes: u64, mut at: u64) -> Vec<Outcome> {
+        let lines = (0..bytes).step_by(64);
+        lines
+            .map(|address| {
+                at += 1_000_000;
+                memory.data::<true>(1, address, 8, false, at)
+            })
+            .collect()
+    }
+
+    fn share(outcomes: &[Outcome], level: Level) -> usize {
+        outcomes.iter().filter(|outcome| outcome.level == level).count()
+    }
+
+    #[test]
+    fn a_sweep_over_twice_a_level_is_served_by_the_next_one_exactly() {
+        let mut memory = quiet(&[]);
+        let l1 = 2 * 32 * 1024;
+        assert_eq!(share(&sweep(&mut memory, l1, 0), Level::Memory), 1024);
+        assert_eq!(share(&sweep(&mut memory, l1, 1 << 40), Level::L2), 1024);
+        let l2 = 2 * 1024 * 1024;
+        sweep(&mut memory, l2, 1 << 41);
+        assert_eq!(share(&sweep(&mut memory, l2, 1 << 42), Level::L3), 32_768);
+    }
+
+    #[test]
+    fn an_isolated_access_costs_the_latency_of_its_level() {
+        let mut memory = quiet(&[("tlbs.page_bytes", "1073741824")]);
+        memory.data::<true>(1, 1 << 29, 8, false, 0);
+        let first = memory.data::<true>(1, 0, 8, false, 10_000);
+        assert_eq!((first.cycles, first.level), (380, Level::Memory));
+        let again = memory.data::<true>(1, 0, 8, false, 20_000);
+        assert_eq!((again.cycles, again.level), (4, Level::L1));
+        for way in 1..=8 {
+            memory.data::<true>(1, way * 4096, 8, false, 30_000 * way);
+        }
+        let second = memory.data::<true>(1, 0, 8, false, 900_000);
+        assert_eq!((second.cycles, second.level), (14, Level::L2));
+    }
+
+    #[test]
+    fn a_second_access_to_a_line_on_its_way_waits_for_the_same_moment() {
+        let mut memory = quiet(&[("tlbs.page_bytes", "1073741824")]);
+        memory.data::<true>(1, 1 << 29, 8, false, 0);
+        assert_eq!(memory.data::<true>(1, 0, 8, false, 1000).cycles, 380);
+        let joined = memory.data::<true>(1, 8, 8, false, 1100);
+        assert_eq!((joined.cycles, joined.joined), (280, true));
+    }
+
+    #[test]
+    fn misses_beyond_the_registers_wait() {
+        let mut memory = quiet(&[
+            ("tlbs.page_bytes", "1073741824"),
+            ("caches.l1d.misses", "4"),
+            ("memory.bytes_per_cycle", "64"),
+        ]);
+        memory.data::<true>(1, 1 << 29, 8, false, 0);
+        let cycles: Vec<u32> =
+            (0..8).map(|k| memory.data::<true>(1, k << 12, 8, false, 1000).cycles).collect();
+        assert!(cycles[..4].iter().all(|&c| c < 390), "{cycles:?}");
+        assert!(cycles[4..].iter().all(|&c| (750..770).contains(&c)), "{cycles:?}");
+    }
+
+    #[test]
+    fn a_streaming_sweep_is_covered_by_the_prefetchers() {
+        let machine = Machine::named("zen4").unwrap();
+        let mut memory = Memory::new(&machine);
+        let outcomes = sweep(&mut memory, 1 << 22, 0);
+        let late = share(&outcomes, Level::Memory);
+        // At most the first few lines of each of the 1024 pages.
+        assert!(late <= 4 * 1024, "{late} of {}", outcomes.len());
+        assert!(memory.counts.prefetches_useful > 50_000, "{:?}", memory.counts);
+    }
+
+    #[test]
+    fn an_access_across_lines_touches_both() {
+        let mut memory = quiet(&[]);
+        assert!(memory.data::<true>(1, 60, 8, false, 0).split);
+        assert_eq!(memory.data::<true>(1, 0, 8, false, 9999).level, Level::L1);
+        assert_eq!(memory.data::<true>(1, 64, 8, false, 9999).level, Level::L1);
+        assert!(!memory.data::<true>(1, 56, 8, false, 9999).split);
+    }
+
+    #[test]
+    fn warming_leaves_the_same_lines_behind_as_timed_accesses() {
+        let (mut warm, mut timed) = (quiet(&[]), quiet(&[]));
+        let mut state = 12_345_u64;
+        for k in 0..50_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let address = (state >> 33) % (1 << 21);
+            let w = warm.data::<false>(1, address, 8, k % 5 == 0, 0);
+            let t = timed.data::<true>(1, address, 8, k % 5 == 0, k * 1000);
+            assert_eq!((w.level, w.translation.walked), (t.level, t.translation.walked));
+        }
+    }
+}

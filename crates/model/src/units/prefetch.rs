@@ -1,0 +1,168 @@
+//! Guesses about the next lines.
+
+/// Instructions whose strides are followed.
+const STRIDES: usize = 256;
+/// Pages whose rows of lines are followed.
+const STREAMS: usize = 32;
+/// Repetitions before a guess is acted upon.
+const CONFIDENT: u8 = 2;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Stride {
+    pc: u64,
+    last: u64,
+    step: i64,
+    confidence: u8,
+}
+
+/// Follows constant strides of single instructions.
+#[derive(Clone, Debug)]
+pub struct StridePrefetcher {
+    table: Vec<Stride>,
+}
+
+impl Default for StridePrefetcher {
+    fn default() -> StridePrefetcher {
+        StridePrefetcher { table: vec![Stride::default(); STRIDES] }
+    }
+}
+
+impl StridePrefetcher {
+    /// Tells of an access; returns the address to fetch, if the stride has held.
+    #[inline]
+    pub fn observe(&mut self, pc: u64, address: u64) -> Option<u64> {
+        let entry = &mut self.table[(pc ^ (pc >> 8)) as usize & (STRIDES - 1)];
+        if entry.pc != pc {
+            *entry = Stride { pc, last: address, step: 0, confidence: 0 };
+            return None;
+        }
+        let step = address.wrapping_sub(entry.last) as i64;
+        entry.last = address;
+        if step == 0 {
+            return None;
+        }
+        if step != entry.step {
+            entry.step = step;
+            entry.confidence = 0;
+            return None;
+        }
+        entry.confidence = (entry.confidence + 1).min(CONFIDENT + 1);
+        // Two steps ahead, and far enough to reach another line for short steps.
+        let ahead =
+            if step.unsigned_abs() < 64 { step * (128 / step.abs()).max(2) } else { step * 2 };
+        (entry.confidence >= CONFIDENT).then(|| address.wrapping_add(ahead as u64))
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Stream {
+    page: u64,
+    line: u64,
+    up: bool,
+    run: u8,
+    used: u64,
+}
+
+/// Follows rows of lines within a page.
+#[derive(Clone, Debug)]
+pub struct StreamPrefetcher {
+    table: Vec<Stream>,
+    clock: u64,
+    lines_ahead: u64,
+    page_lines_shift: u32,
+}
+
+/// Lines to fetch: from `first`, `count` of them, in steps of one line up or down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// The first line.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+    /// Whether upwards.
+    pub up: bool,
+}
+
+impl Run {
+    /// The lines themselves.
+    pub fn lines(self) -> impl Iterator<Item = u64> {
+        (0..self.count).map(move |k| {
+            if self.up { self.first.wrapping_add(k) } else { self.first.wrapping_sub(k) }
+        })
+    }
+}
+
+impl StreamPrefetcher {
+    /// Runs so many lines ahead within pages of `page_lines` lines.
+    pub fn new(lines_ahead: u64, page_lines: u64) -> StreamPrefetcher {
+        StreamPrefetcher {
+            table: vec![Stream::default(); STREAMS],
+            clock: 0,
+            lines_ahead,
+            page_lines_shift: page_lines.max(1).ilog2(),
+        }
+    }
+
+    /// Tells of a line asked from the second level; returns what to fetch.
+    pub fn observe(&mut self, line: u64) -> Option<Run> {
+        self.clock += 1;
+        let page = line >> self.page_lines_shift;
+        let Some(stream) = self.table.iter_mut().find(|s| s.page == page && s.used > 0) else {
+            let oldest = self.table.iter_mut().min_by_key(|s| s.used)?;
+            *oldest = Stream { page, line, up: true, run: 0, used: self.clock };
+            return None;
+        };
+        stream.used = self.clock;
+        if line == stream.line {
+            return None;
+        }
+        let up = line > stream.line;
+        let is_near = line.abs_diff(stream.line) <= 4;
+        stream.run =
+            if is_near && (up == stream.up || stream.run == 0) { stream.run + 1 } else { 0 };
+        stream.up = up;
+        stream.line = line;
+        stream.run = stream.run.min(CONFIDENT + 1);
+        if stream.run < CONFIDENT {
+            return None;
+        }
+        let in_page = line & ((1 << self.page_lines_shift) - 1);
+        let room = if up { (1 << self.page_lines_shift) - 1 - in_page } else { in_page };
+        let count = self.lines_ahead.min(room);
+        let first = if up { line + 1 } else { line.wrapping_sub(1) };
+        (count > 0).then_some(Run { first, count, up })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stride_is_followed_after_it_has_repeated() {
+        let mut strides = StridePrefetcher::default();
+        let told: Vec<_> = (0..6).map(|k| strides.observe(7, 1000 + 256 * k)).collect();
+        assert_eq!(told[..3], [None, None, None]);
+        assert_eq!(told[3], Some(1000 + 256 * 5));
+        assert_eq!(strides.observe(7, 5), None);
+    }
+
+    #[test]
+    fn a_stream_stays_in_its_page() {
+        let mut streams = StreamPrefetcher::new(8, 64);
+        assert_eq!((streams.observe(64), streams.observe(65)), (None, None));
+        assert_eq!(streams.observe(66), Some(Run { first: 67, count: 8, up: true }));
+        streams.observe(125);
+        streams.observe(126);
+        streams.observe(124);
+        streams.observe(123);
+        let down = streams.observe(122).unwrap();
+        assert_eq!(down.lines().collect::<Vec<_>>()[..2], [121, 120]);
+        let mut edge = StreamPrefetcher::new(8, 64);
+        for line in 60..62 {
+            edge.observe(line);
+        }
+        assert_eq!(edge.observe(62), Some(Run { first: 63, count: 1, up: true }));
+        assert_eq!(edge.observe(63), None);
+    }
+}
