@@ -167,28 +167,46 @@ fn uops(
             uops.push(Uop::new(load_class, &address.0, &[value]));
             sources.push(value);
         }
+        let after_load = !uops.is_empty();
+        // A branch comes last, since it is what decides; a call stores an address known before.
+        let is_branch = class == Class::Branch;
         let is_plain_store = is_copy && !parts.stores.is_empty();
-        let result = if is_plain_store {
-            None
-        } else {
-            compute(raw, work, class, &sources, &parts, habits, !uops.is_empty(), &mut uops)
-        };
+        let mut result = None;
+        if !is_branch && !is_plain_store {
+            result = compute(raw, work, class, &sources, &parts, habits, after_load, &mut uops);
+        }
         let data = if traits.is_vector { Class::VecStoreData } else { Class::StoreData };
         for address in &parts.stores {
             uops.push(Uop::new(Class::StoreAddress, &address.0, &[]));
-            let value = result.map_or(sources.clone(), |reg| vec![reg]);
+            let value = match result {
+                Some(reg) => vec![reg],
+                None if is_branch => Vec::new(),
+                None => sources.clone(),
+            };
             uops.push(Uop::new(data, &value, &[]).sharing());
         }
+        move_stack(&parts, has_memory, &mut uops);
+        if is_branch {
+            let branch = Uop::new(class, &sources, &parts.targets.0);
+            let shares = after_load && parts.stores.is_empty() && habits.load_op_fusion;
+            uops.push(if shares { branch.sharing() } else { branch });
+        }
     }
-    if parts.moves_stack && has_memory {
-        // A stack engine ahead of rename keeps the stack pointer: no unit, no latency.
-        let rsp = Reg::general(Register::RSP.number());
-        uops.push(Uop::new(Class::Nop, &[rsp], &[rsp]).sharing());
+    if is_copy && !parts.loads.is_empty() && parts.stores.is_empty() {
+        move_stack(&parts, has_memory, &mut uops);
     }
     if uops.is_empty() {
         uops.push(Uop::new(Class::Nop, &[], &parts.targets.0));
     }
     uops
+}
+
+/// A stack engine ahead of rename keeps the stack pointer: no unit, no latency.
+fn move_stack(parts: &Parts, has_memory: bool, uops: &mut Vec<Uop>) {
+    if parts.moves_stack && has_memory {
+        let rsp = Reg::general(Register::RSP.number());
+        uops.push(Uop::new(Class::Nop, &[rsp], &[rsp]).sharing());
+    }
 }
 
 /// The work between loads and stores. Returns where a store finds its data.

@@ -123,11 +123,13 @@ fn the_stack_pointer_moves_without_a_unit() {
     assert_eq!(pop[0].targets[0], RBX);
     let call = decode(&block(&[&[0xe8, 0, 0, 0, 0]]), ALL).instructions.remove(0);
     assert_eq!(call.flow, Flow::Call);
-    assert!(classes(&call.uops).contains(&Class::Branch));
+    let order = [Class::StoreAddress, Class::StoreData, Class::Nop, Class::Branch];
+    assert_eq!(classes(&call.uops), order);
+    assert_eq!(call.uops[1].sources, [Reg::NONE; 4]);
     let ret = decode(&block(&[&[0xc3]]), ALL).instructions.remove(0);
     assert_eq!(ret.flow, Flow::Return);
-    assert_eq!(classes(&ret.uops)[..2], [Class::Load, Class::Branch]);
-    assert_eq!(ret.uops[1].sources[0], T0);
+    assert_eq!(classes(&ret.uops), [Class::Load, Class::Nop, Class::Branch]);
+    assert_eq!(ret.uops[2].sources[0], T0);
 }
 
 #[test]

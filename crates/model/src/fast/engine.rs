@@ -119,11 +119,7 @@ impl<W: Watcher> Engine<W> {
             let is_last = k + 1 == ops.len();
             let context = (place, instruction, is_last);
             let left = &mut loads_left;
-            let done = self.execute::<PLAIN>(context, op, fetched, &mut accesses, left);
-            // A stack adjustment may follow the micro-op that decides.
-            if op.kind == Kind::Branch {
-                completed = done;
-            }
+            completed = self.execute::<PLAIN>(context, op, fetched, &mut accesses, left);
         }
         if !PLAIN && self.shape.has_groups() {
             self.group.members.push(place as u32);
@@ -135,6 +131,45 @@ impl<W: Watcher> Engine<W> {
             }
         }
         if instruction.flow.is_branch() {
+            self.branch = Some(OpenBranch { place, fetched, completed });
+        }
+    }
+
+    /// Times an instruction of one micro-op that meets no memory: most of a program. It does what
+    /// `step` does on a plain machine, less what such an instruction cannot need.
+    #[inline]
+    pub(super) fn step_simply(&mut self, place: usize, instruction: &StaticInstruction, op: &Op) {
+        let fetched =
+            self.front.fetch(&self.shape, &mut self.memory, &mut self.account, place, instruction);
+        let earliest = fetched + self.shape.front;
+        let dispatched = self.window.dispatch_simply(&self.shape, &mut self.account, op, earliest);
+        if op.slots > 0 {
+            self.front.queue.push(dispatched);
+        }
+        let [a, b, c, d] = op.sources.map(|reg| self.registers[usize::from(reg) & 63]);
+        let ready = (dispatched + self.shape.to_issue).max(a.max(b)).max(c.max(d));
+        let issued = self.window.issue::<true>(&self.shape, op, ready);
+        let completed = issued + u64::from(op.latency);
+        let available = completed + self.shape.wakeup;
+        for &target in &op.targets {
+            self.registers[usize::from(target) & 63] = available;
+        }
+        let done = completed + self.shape.to_retire;
+        let gap = self.retire.op(&self.shape, &mut self.account, done, op.slots, place as u32);
+        if gap > 0 {
+            let work = Cause::of_work(op.class);
+            let why = self.why(place, dispatched, false, fetched, work);
+            self.retire.stall(&mut self.account, gap, &why);
+        }
+        let committed = self.retire.cycle();
+        if op.slots > 0 {
+            self.window.rob.push(committed);
+        } else {
+            self.window.rob.extend(committed);
+        }
+        self.retire.finish(place as u32);
+        self.sequence += 1;
+        if op.kind == Kind::Branch {
             self.branch = Some(OpenBranch { place, fetched, completed });
         }
     }

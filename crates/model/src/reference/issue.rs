@@ -65,7 +65,6 @@ impl<W: Watcher> ReferenceCore<W> {
         }
         if let Some(port) = port {
             self.ports[port] = self.cycle + u64::from(op.busy);
-            self.account.totals[Event::Issues] += 1;
         }
         self.execute(sequence, &op);
         true
