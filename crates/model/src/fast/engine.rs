@@ -283,11 +283,28 @@ impl<W: Watcher> Engine<W> {
         let Some(piece) = accesses.next(false) else {
             return Found::at(issued + hit + extra, Cause::L1d);
         };
-        let mut found = self.load_piece(place, instruction.pc, piece, issued, hit, extra);
+        let found = self.load_piece(place, instruction.pc, piece, issued, hit, extra);
+        if takes_rest && accesses.has_more() {
+            return self.load_rest(place, instruction.pc, accesses, found, issued, (hit, extra));
+        }
+        found
+    }
+
+    /// The other pieces of a gather or a string move, one a cycle.
+    #[cold]
+    fn load_rest(
+        &mut self,
+        place: usize,
+        pc: u64,
+        accesses: &mut Accesses<'_>,
+        mut found: Found,
+        issued: u64,
+        (hit, extra): (u64, u64),
+    ) -> Found {
         let mut at = issued;
-        while takes_rest && let Some(piece) = accesses.next(false) {
+        while let Some(piece) = accesses.next(false) {
             at += 1;
-            let one = self.load_piece(place, instruction.pc, piece, at, hit, extra);
+            let one = self.load_piece(place, pc, piece, at, hit, extra);
             if one.completed > found.completed {
                 found = Found { address: found.address, ..one };
             }
@@ -295,7 +312,7 @@ impl<W: Watcher> Engine<W> {
         found
     }
 
-    #[inline]
+    #[inline(always)]
     fn load_piece(
         &mut self,
         place: usize,
