@@ -54,4 +54,22 @@ pub trait CoreListener: Send {
 
     /// The first `ran` instructions of a block were executed. Accesses are in program order.
     fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]);
+
+    /// The last instruction of the block just executed touched more memory than one call carries:
+    /// a repeated string instruction. No further instruction ran.
+    fn continued(&mut self, _id: BlockId, _accesses: &[Access]) {}
+
+    /// A signal handler begins with the next block, so that it follows from no branch. After an
+    /// indirect branch or a system call any address may follow, so there it is not noticed.
+    fn interrupted(&mut self) {}
+
+    /// The thread entered the kernel, and may not come back: what should outlive it is kept now.
+    fn system_call(&mut self, _number: u64) {}
+
+    /// The process forked and this is the thread that lives on in the child. What was learnt (caches,
+    /// predictors) stays; what was counted belongs to the parent and starts anew.
+    fn forked(&mut self) {}
+
+    /// The process ends, and this is the last word of the thread.
+    fn ended(&mut self) {}
 }

@@ -24,6 +24,7 @@ mod refusal;
 mod ring;
 mod sampler;
 mod signals;
+mod stdin;
 mod wait;
 
 pub use bpf::{BpfAbilities, probe_bpf};
@@ -36,4 +37,5 @@ pub use refusal::Refusal;
 pub use ring::{Ring, RingRead};
 pub use sampler::{Precision, Rate, Sampler, SamplerRequest};
 pub use signals::Bystander;
+pub use stdin::KeptInput;
 pub use wait::{Ended, ProcessFd, Usage, wait_for_any};

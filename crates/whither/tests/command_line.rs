@@ -28,6 +28,7 @@ fn help_is_as_recorded() {
     for (arguments, name) in [
         (&["--help"][..], "help.txt"),
         (&["run", "--help"], "help-run.txt"),
+        (&["model", "--help"], "help-model.txt"),
         (&["list", "--help"], "help-list.txt"),
     ] {
         let output = whither(arguments);

@@ -97,6 +97,11 @@ impl Account {
         self.totals[ends.charged_event()] += cycles;
     }
 
+    /// How many static instructions there is room for.
+    pub fn instructions(&self) -> usize {
+        self.time.len()
+    }
+
     /// Exact time of a static instruction in cycles.
     pub fn cycles(&self, instruction: usize) -> f64 {
         self.ticks(instruction) as f64 / TICKS as f64

@@ -3,12 +3,14 @@
 
 mod access;
 mod account;
+mod accounting;
 mod life;
 mod shape;
 mod tally;
 
 pub(crate) use access::{Accesses, Piece};
 pub use account::{Account, TICKS};
+pub use accounting::Accounting;
 pub use life::{Life, NOBODY, Silent, Watcher};
 pub use shape::{Ideal, Mode, Settings};
 pub(crate) use shape::{Shape, ideal_latency};

@@ -25,8 +25,8 @@ use engine::Engine;
 
 use crate::cause::Cause;
 use crate::core::{
-    Accesses, Account, Ideal, Settings, Shape, Silent, Watcher, add_memory, count_mispredict,
-    count_static,
+    Accesses, Account, Accounting, Ideal, Settings, Shape, Silent, Watcher, add_memory,
+    count_mispredict, count_static,
 };
 use crate::event::{Counts, Event};
 use crate::machine::Machine;
@@ -185,6 +185,20 @@ impl<W: Watcher> FastCore<W> {
     }
 }
 
+impl<W: Watcher> Accounting for FastCore<W> {
+    fn settle_all(&mut self) {
+        self.finish();
+    }
+
+    fn counts(&self) -> Counts {
+        FastCore::counts(self)
+    }
+
+    fn account(&self) -> &Account {
+        FastCore::account(self)
+    }
+}
+
 impl<W: Watcher> CoreListener for FastCore<W> {
     fn translated(&mut self, id: BlockId, block: &StaticBlock) {
         self.program.translate(id, block);
@@ -206,6 +220,11 @@ impl<W: Watcher> CoreListener for FastCore<W> {
         } else {
             self.run::<false>(&block, count, accesses);
         }
+    }
+
+    fn interrupted(&mut self) {
+        // What follows is no consequence of the branch before it.
+        self.settle(None);
     }
 }
 

@@ -40,6 +40,7 @@ pub(crate) struct Speech {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunArguments),
+    Model(ModelArguments),
     /// Say what this machine can measure, why not, and what to do
     Doctor,
     /// List what can be named on the command line
@@ -93,6 +94,13 @@ pub(crate) struct RunArguments {
     /// How instructions are written
     #[arg(short = 'M', long, value_enum, default_value_t, value_name = "SYNTAX")]
     pub(crate) syntax: SyntaxArgument,
+    /// Run the program a second time on a modelled core and add what its cycles waited for; its
+    /// input is replayed, its second output dropped
+    #[arg(long)]
+    pub(crate) model: bool,
+    /// The machine to model, by name or by file [default: the one that describes this host]
+    #[arg(long, value_name = "MACHINE", requires = "model")]
+    pub(crate) machine: Option<String>,
     /// Write the report to a file instead of stderr; as a picture if its name ends in .svg
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
@@ -100,6 +108,52 @@ pub(crate) struct RunArguments {
     #[arg(required = true, trailing_var_arg = true,
           value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) program: Vec<OsString>,
+}
+
+/// Run a program once on a modelled core and say what its cycles waited for
+///
+/// The program runs under qemu-user, unmodified; each of its threads has a core as the machine
+/// file describes it. Every number is modelled, none measured. Streams and exit statuses are as
+/// for `run`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: whither model --machine zen4 -- gzip -9 -c big.txt > big.gz")]
+pub(crate) struct ModelArguments {
+    /// The machine, by name (`whither list machines`) or by file [default: the one that describes
+    /// this host]
+    #[arg(short, long, value_name = "MACHINE")]
+    pub(crate) machine: Option<String>,
+    /// Make parts of the machine perfect: dl1, dmiss, imiss, bmisp, win, bw, shalu, lgalu, dep
+    #[arg(long, value_name = "PART,…", value_delimiter = ',')]
+    pub(crate) ideal: Vec<String>,
+    /// How instructions travel through the core
+    #[arg(long, value_enum, default_value_t, value_name = "MODE")]
+    pub(crate) mode: ModeArgument,
+    /// Hold fast whatever differs from run to run, the environment included
+    #[arg(long)]
+    pub(crate) pin: bool,
+    /// Show this many procedures
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) procedures: usize,
+    /// Write the report to a file instead of stderr; as a picture if its name ends in .svg
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true,
+          value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) program: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeArgument {
+    /// As the machine file says
+    #[default]
+    Native,
+    /// One instruction a group
+    Single,
+    /// Nothing issues before the group before it has retired
+    InOrder,
+    /// In program order, several a cycle
+    InOrderSuperscalar,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -9,10 +9,14 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use clap_complete::Shell;
 use image::Syntax;
+use model::core::{Ideal, Mode, Settings};
+use model::machine::Machine;
 use pmu::{EventTable, event_sets, nearest, parse_event, parse_events};
 use vocab::Event;
 
-use super::arguments::{Arguments, Command, RunArguments, SyntaxArgument};
+use super::arguments::{
+    Arguments, Command, ModeArgument, ModelArguments, RunArguments, SyntaxArgument,
+};
 use crate::failure::{ERROR, Failure, RUN_FAILED, USAGE};
 use crate::output::{Output, Stream};
 
@@ -26,6 +30,7 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) enum Job {
     Run(RunJob),
+    Model(ModelJob),
     Doctor,
     List(ListWhat),
     Completions(Shell),
@@ -46,6 +51,38 @@ pub(crate) struct RunJob {
     pub(crate) procedures: usize,
     pub(crate) hottest: usize,
     pub(crate) syntax: Syntax,
+    /// A second, modelled run.
+    pub(crate) model: Option<ModelJob>,
+}
+
+/// A modelled run, with every name resolved.
+#[derive(Debug)]
+pub(crate) struct ModelJob {
+    pub(crate) program: Vec<OsString>,
+    pub(crate) machine: Machine,
+    /// The text of the machine's file, which travels to the plugin.
+    pub(crate) machine_text: String,
+    pub(crate) settings: Settings,
+    pub(crate) is_repeatable: bool,
+    pub(crate) procedures: usize,
+    /// Whether what the program writes is dropped.
+    pub(crate) drops_output: bool,
+}
+
+impl ModelJob {
+    /// The machine as its file says, beside a native run.
+    fn plain(program: Vec<OsString>, machine: Option<&str>) -> Result<ModelJob, Failure> {
+        let (machine, machine_text) = crate::model::find_machine(machine)?;
+        Ok(ModelJob {
+            program,
+            machine,
+            machine_text,
+            settings: Settings::default(),
+            is_repeatable: false,
+            procedures: 0,
+            drops_output: true,
+        })
+    }
 }
 
 /// A command line that does not become a plan.
@@ -71,7 +108,8 @@ impl Refused {
 
 /// From argv.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Plan, Refused> {
-    let runs_a_program = arguments.get(1).is_some_and(|command| command == "run");
+    let runs_a_program =
+        arguments.get(1).is_some_and(|command| command == "run" || command == "model");
     let usage = if runs_a_program { RUN_FAILED } else { USAGE };
     let parsed = Arguments::try_parse_from(arguments).map_err(|error| {
         let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
@@ -96,6 +134,12 @@ fn plan(arguments: Arguments) -> Result<Plan, Failure> {
             output.failure_status = RUN_FAILED;
             Job::Run(run_job(run)?)
         }
+        Command::Model(mut model) => {
+            output.stream = Stream::Stderr;
+            output.file = model.output.take();
+            output.failure_status = RUN_FAILED;
+            Job::Model(model_job(model)?)
+        }
         Command::Doctor => Job::Doctor,
         Command::List { what } => Job::List(what),
         Command::Completions { shell } => Job::Completions(shell),
@@ -116,6 +160,10 @@ fn run_job(run: RunArguments) -> Result<RunJob, Failure> {
         (None, Some(period)) => Some(perf::Rate::Period(period)),
         (None, None) => None,
     };
+    let model = match run.model {
+        true => Some(ModelJob::plain(run.program.clone(), run.machine.as_deref())?),
+        false => None,
+    };
     Ok(RunJob {
         program: run.program,
         event,
@@ -127,6 +175,48 @@ fn run_job(run: RunArguments) -> Result<RunJob, Failure> {
             SyntaxArgument::Intel => Syntax::Intel,
             SyntaxArgument::Att => Syntax::Att,
         },
+        model,
+    })
+}
+
+fn model_job(model: ModelArguments) -> Result<ModelJob, Failure> {
+    let (machine, machine_text) = crate::model::find_machine(model.machine.as_deref())?;
+    let mut ideal = Ideal::NONE;
+    for name in &model.ideal {
+        ideal = ideal.with(ideal_named(name)?);
+    }
+    let mode = match model.mode {
+        ModeArgument::Native => Mode::Native,
+        ModeArgument::Single => Mode::Single,
+        ModeArgument::InOrder => Mode::InOrder,
+        ModeArgument::InOrderSuperscalar => Mode::InOrderSuperscalar,
+    };
+    Ok(ModelJob {
+        program: model.program,
+        machine,
+        machine_text,
+        settings: Settings { mode, ideal },
+        is_repeatable: model.pin,
+        procedures: model.procedures,
+        drops_output: false,
+    })
+}
+
+fn ideal_named(name: &str) -> Result<Ideal, Failure> {
+    let names = Ideal::NAMES.iter().map(|(name, _)| *name);
+    let found = Ideal::NAMES.iter().find(|(known, _)| *known == name);
+    found.map(|(_, ideal)| *ideal).ok_or_else(|| {
+        let near = nearest(name, names.clone());
+        let known = names.collect::<Vec<_>>().join(", ");
+        Failure::new(
+            RUN_FAILED,
+            match near {
+                Some(near) => {
+                    format!("there is no part '{name}' to make perfect; did you mean '{near}'?")
+                }
+                None => format!("there is no part '{name}' to make perfect; the parts are {known}"),
+            },
+        )
     })
 }
 

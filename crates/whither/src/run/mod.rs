@@ -8,6 +8,7 @@
 
 mod hottest;
 mod images;
+mod modelled;
 mod notes;
 mod program;
 mod report;
@@ -20,9 +21,10 @@ mod replay_tests;
 use vocab::EventId;
 
 use crate::cli::RunJob;
-use crate::failure::Failure;
+use crate::failure::{Failure, RUN_FAILED};
 use crate::output::Output;
-use images::Images;
+pub(crate) use images::Images;
+use report::Report;
 
 /// The one event that a run samples.
 const SAMPLED: EventId = EventId(0);
@@ -32,11 +34,28 @@ pub(crate) fn run(job: &RunJob, output: &Output) -> Result<u8, Failure> {
     let program = program::find(&job.program)?;
     output.check_file()?;
     let sampling = sampling::choose(job)?;
+    let mut input = job.model.is_some().then(modelled::keep_input).transpose()?;
+    if let (Some(model), Some(input)) = (&job.model, &mut input) {
+        eprintln!("{}", modelled::announcement(model, input.is_kept()));
+        give(input, false)?;
+    }
     let native = sample::sample(&program, &sampling, &job.counted)?;
+    let second = match (&job.model, &mut input) {
+        (Some(model), Some(input)) => {
+            give(input, true)?;
+            Some(modelled::second(model, !output.json))
+        }
+        _ => None,
+    };
     let images = Images::load(&native.profile, &native.kernel, !output.json);
     let times = analyse::by_procedure(&native.profile, SAMPLED, images.procedures());
     let hottest = hottest::listings(&times, &images, &native.profile, job);
-    let report = report::Report {
+    let (second, failed) = match second {
+        Some(Ok(second)) => (Some(second), None),
+        Some(Err(failure)) => (None, Some(failure)),
+        None => (None, None),
+    };
+    let report = Report {
         job,
         program: &program,
         sampling: &sampling,
@@ -44,7 +63,15 @@ pub(crate) fn run(job: &RunJob, output: &Output) -> Result<u8, Failure> {
         images: &images,
         times: &times,
         hottest: &hottest,
+        second: second.as_ref(),
     };
     output.write(&report.view())?;
-    Ok(native.status())
+    // What was measured is shown first, whatever became of the model.
+    failed.map_or(Ok(native.status()), Err)
+}
+
+fn give(input: &mut perf::KeptInput, again: bool) -> Result<(), Failure> {
+    input.give(again).map_err(|error| {
+        Failure::new(RUN_FAILED, format!("standard input cannot be given to the program: {error}"))
+    })
 }

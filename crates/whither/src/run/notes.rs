@@ -17,11 +17,14 @@ pub(super) fn notes(report: &Report<'_>) -> Vec<String> {
     notes.extend(losses(report));
     notes.extend(unread_images(report));
     notes.extend(stripped_images(report));
-    notes.push(
-        "Stalls by cause and what to fix together are not in this report: samples of one clock \
-         do not tell them apart."
-            .into(),
-    );
+    match report.second {
+        Some(second) => notes.extend(second.notes()),
+        None => notes.push(
+            "Stalls by cause are not in this report: samples of one clock do not tell them apart. \
+             --model adds a modelled run that does."
+                .into(),
+        ),
+    }
     notes
 }
 

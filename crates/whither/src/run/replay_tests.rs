@@ -116,6 +116,7 @@ fn the_report_of_a_recording_is_as_recorded() {
         procedures: 20,
         hottest: 2,
         syntax: image::Syntax::Intel,
+        model: None,
     };
     let program =
         Program { path: "./tiny".into(), command: vec!["./tiny".into()], interpreter: None };
@@ -136,6 +137,7 @@ fn the_report_of_a_recording_is_as_recorded() {
         images: &images,
         times: &times,
         hottest: &hottest,
+        second: None,
     };
     let view = report.view();
     let page = Page { width: 100, colour: Colour::Off };

@@ -9,6 +9,7 @@ use vocab::{Count, ImageId, Mode, Profile, Source, Unplaced};
 use super::SAMPLED;
 use super::hottest::{HotLine, HotProcedure};
 use super::images::Images;
+use super::modelled::Second;
 use super::notes::notes;
 use super::program::Program;
 use super::sample::Native;
@@ -24,6 +25,8 @@ pub(crate) struct Report<'a> {
     pub(crate) images: &'a Images,
     pub(crate) times: &'a [ProcedureTime],
     pub(crate) hottest: &'a [HotProcedure],
+    /// The modelled half, if there is one.
+    pub(crate) second: Option<&'a Second<'a>>,
 }
 
 impl Report<'_> {
@@ -31,15 +34,11 @@ impl Report<'_> {
         View {
             schema: Schema { name: "run", version: 1 },
             title: format!("whither run: {}", self.program.shown()),
-            sections: vec![
-                self.run(),
-                self.by_image(),
-                self.by_procedure(),
-                self.hottest_code(),
-                self.counted(),
-                self.sampling(),
-                self.notes(),
-            ],
+            sections: [self.run(), self.by_image(), self.by_procedure(), self.hottest_code()]
+                .into_iter()
+                .chain(self.second.into_iter().flat_map(|second| second.sections(self)))
+                .chain([self.counted(), self.sampling(), self.notes()])
+                .collect(),
         }
     }
 
@@ -52,7 +51,7 @@ impl Report<'_> {
         self.profile().tally.stored + self.profile().tally.unplaced_total()
     }
 
-    fn share_of(&self, count: Count) -> Cell {
+    pub(super) fn share_of(&self, count: Count) -> Cell {
         match share(count.0, self.whole().0, Coverage::P95) {
             Some((value, interval)) => Cell::Estimate(value, interval, Unit::Share),
             None => Cell::NotCounted("no samples".into()),
@@ -63,7 +62,7 @@ impl Report<'_> {
         self.profile().image(id).map_or("?", |image| image.short_name())
     }
 
-    fn procedure_name(&self, time: &ProcedureTime) -> String {
+    pub(super) fn procedure_name(&self, time: &ProcedureTime) -> String {
         let image = self.image_name(time.image);
         match &time.procedure {
             Some(procedure) => procedure.name(image),

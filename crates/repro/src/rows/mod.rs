@@ -1,0 +1,37 @@
+//! The rows that have landed: one file a row, one table here.
+//!
+//! A row's values of the papers and its goals are in suite/rows.toml; its file measures. To add
+//! one: write `rows/NAME.rs` with `pub(super) fn run(&Context) -> Result<RowResult, String>` and
+//! name it in [`ROWS`].
+
+mod peers;
+mod suite;
+
+use crate::context::Context;
+use crate::result::RowResult;
+
+/// How a row is run. An error is a sentence: the row could not be measured at all.
+pub type Run = fn(&Context) -> Result<RowResult, String>;
+
+/// A row whose code is here.
+#[derive(Clone, Copy)]
+pub struct Row {
+    /// Its name on the page.
+    pub name: &'static str,
+    /// What measures it.
+    pub run: Run,
+    /// A short form that follows from seeds alone and must meet the row's goals; what is timed
+    /// has none, because it must never gate.
+    pub smoke: Option<Run>,
+}
+
+/// Every row that has landed.
+pub const ROWS: &[Row] = &[
+    Row { name: "suite", run: suite::run, smoke: None },
+    Row { name: "peers", run: peers::run, smoke: None },
+];
+
+/// The landed row called `name`.
+pub fn find(name: &str) -> Option<Row> {
+    ROWS.iter().find(|row| row.name == name).copied()
+}

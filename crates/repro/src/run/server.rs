@@ -1,0 +1,87 @@
+//! Running a server: start it, wait until it listens, run its clients, wait for its end.
+
+use std::fs::OpenOptions;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::Task;
+use super::spawn::{Running, Spent, Start, swap};
+
+/// A server under a slow tool takes its time to listen.
+const READY: Duration = Duration::from_secs(60);
+
+pub(super) fn serve(task: &Task, start: &Start<'_>, streams: &Path) -> Result<Spent, String> {
+    let port = free_port().map_err(|e| format!("{}: no free port: {e}", task.name))?;
+    let port = port.to_string();
+    let swaps = [("{port}", port.as_str())];
+    let mut running = start.spawn(&swaps)?;
+    let clients = listens(&mut running, task, &port).and_then(|()| {
+        task.clients.iter().try_for_each(|client| run_client(task, client, &swaps, streams))
+    });
+    if let Err(sentence) = clients {
+        running.end();
+        return Err(sentence);
+    }
+    running.wait()
+}
+
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
+
+fn listens(running: &mut Running, task: &Task, port: &str) -> Result<(), String> {
+    let began = Instant::now();
+    while TcpStream::connect(format!("127.0.0.1:{port}")).is_err() {
+        if running.reaped()?.is_some() {
+            return Err(format!("{} ended before it listened", task.name));
+        }
+        if began.elapsed() > READY {
+            return Err(format!("{} did not listen within {} s", task.name, READY.as_secs()));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// Clients are not measured; what they print is appended to the file `client`.
+fn run_client(
+    task: &Task,
+    client: &[String],
+    swaps: &[(&str, &str)],
+    streams: &Path,
+) -> Result<(), String> {
+    let words: Vec<String> = client.iter().map(|word| swap(word, swaps)).collect();
+    // A last word `<FILE` is the client's input.
+    let (words, stdin) = match words.split_last() {
+        Some((last, rest)) if last.starts_with('<') => {
+            let path = task.directory.join(last.trim_start_matches('<'));
+            let file =
+                std::fs::File::open(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+            (rest.to_vec(), Stdio::from(file))
+        }
+        _ => (words, Stdio::null()),
+    };
+    let Some((program, arguments)) = words.split_first() else {
+        return Err(format!("{}: a client's command is empty", task.name));
+    };
+    let log = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(streams.join("client"))
+        .map_err(|e| format!("{}: {e}", task.name))?;
+    let mut command = Command::new(program);
+    task.surround(&mut command);
+    let status = command
+        .args(arguments)
+        .stdin(stdin)
+        .stdout(log)
+        .stderr(Stdio::null())
+        .status()
+        .map_err(|e| format!("{}: its client {program} cannot be started: {e}", task.name))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(format!("{}: its client {program} failed ({status})", task.name))
+}

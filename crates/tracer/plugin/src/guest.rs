@@ -1,0 +1,71 @@
+//! Reading the program's memory without trusting its pointers.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// How far the program's addresses are from QEMU's own. Usually 0.
+static BASE: AtomicU64 = AtomicU64::new(0);
+
+/// The longest string and the most strings that exec takes from us.
+const STRING_BYTES: usize = 128 << 10;
+const STRINGS: usize = 1 << 20;
+
+/// Learns the distance from an instruction that QEMU knows both addresses of.
+pub(crate) fn learn_base(pc: u64, host: u64) {
+    if host != 0 {
+        BASE.store(host.wrapping_sub(pc), Relaxed);
+    }
+}
+
+/// The program's memory. Read through the kernel, so that a bad pointer is an error, not a fault.
+pub(crate) struct Memory(File);
+
+impl Memory {
+    pub(crate) fn open() -> Option<Memory> {
+        File::open("/proc/self/mem").ok().map(Memory)
+    }
+
+    fn word(&self, address: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        self.0.read_exact_at(&mut bytes, address.wrapping_add(BASE.load(Relaxed))).ok()?;
+        Some(u64::from_le_bytes(bytes))
+    }
+
+    /// The string at an address, without the zero that ends it.
+    pub(crate) fn string(&self, address: u64) -> Option<OsString> {
+        let mut string = Vec::new();
+        let mut at = address.wrapping_add(BASE.load(Relaxed));
+        while string.len() < STRING_BYTES {
+            // To the end of the page at most: the next one may not be there.
+            let mut piece = vec![0; (4096 - at % 4096) as usize];
+            let read = self.0.read_at(&mut piece, at).ok().filter(|read| *read > 0)?;
+            piece.truncate(read);
+            if let Some(end) = piece.iter().position(|byte| *byte == 0) {
+                string.extend_from_slice(piece.get(..end)?);
+                return Some(OsString::from_vec(string));
+            }
+            string.extend_from_slice(&piece);
+            at += read as u64;
+        }
+        None
+    }
+
+    /// The strings that an array of pointers ending in 0 points to. No array means no strings.
+    pub(crate) fn strings(&self, address: u64) -> Option<Vec<OsString>> {
+        let mut strings = Vec::new();
+        if address == 0 {
+            return Some(strings);
+        }
+        for index in 0..STRINGS as u64 {
+            match self.word(address.wrapping_add(index * 8))? {
+                0 => return Some(strings),
+                pointer => strings.push(self.string(pointer)?),
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,269 @@
+//! From the engine's callbacks to executed blocks with their accesses.
+//!
+//! The engine says that a block begins and then, instruction by instruction, what memory it
+//! touches. A block is told to the listener when the next one begins, since only then is it known
+//! how far it came.
+//!
+//! ```text
+//! engine    begin A   load@0   store@2   begin R   load@0 store@0   begin R   begin B
+//! means     A runs: add, .., rep movs (first turn)   second turn      (ends)
+//! listener                                                            executed(A, 3, [load@0, ...])
+//! ```
+
+use model::stream::{Access, CoreListener};
+
+use crate::block::LiveBlock;
+
+/// How many accesses one call to the listener carries at most; the first slot is a sentinel.
+const CAPACITY: usize = 2048;
+/// No instruction has this index: blocks are shorter.
+const NO_INSTRUCTION: u16 = u16::MAX;
+/// The longest access that pieces are joined to, and the line that a repeated one stays in.
+const LINE_BYTES: u64 = 64;
+
+/// A memory event as the engine reports it: one piece of an access.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece {
+    /// Which instruction of the block.
+    pub instruction: u16,
+    /// The first byte touched.
+    pub address: u64,
+    /// How many bytes.
+    pub size: u8,
+    /// Whether it wrote.
+    pub is_store: bool,
+    /// Whether the instruction is atomic, in which case the engine may report its read and its
+    /// write as one write.
+    pub is_atomic: bool,
+}
+
+/// Gives the blocks of the process from a number on.
+pub type BlocksSince = fn(u32) -> Vec<&'static LiveBlock>;
+
+/// Puts one thread's blocks together.
+pub struct Assembler {
+    listener: Box<dyn CoreListener>,
+    blocks_since: BlocksSince,
+    pending: Option<&'static LiveBlock>,
+    /// Whether the listener was already told of the pending block.
+    is_told: bool,
+    /// The index in the pending block of the engine's instruction 0.
+    base: u16,
+    /// The number of blocks that the listener knows.
+    known: u32,
+    accesses: Box<[Access; CAPACITY]>,
+    /// The last access that is set; 0 is the sentinel.
+    last: usize,
+}
+
+impl Assembler {
+    /// A thread that has run nothing.
+    pub fn new(listener: Box<dyn CoreListener>, blocks_since: BlocksSince) -> Assembler {
+        let sentinel = Access { address: 0, instruction: NO_INSTRUCTION, size: 0, is_store: false };
+        Assembler {
+            listener,
+            blocks_since,
+            pending: None,
+            is_told: false,
+            base: 0,
+            known: 0,
+            accesses: Box::new([sentinel; CAPACITY]),
+            last: 0,
+        }
+    }
+
+    /// The process ends: what is pending is told, and the listener keeps what should outlive it.
+    pub fn ended(&mut self) {
+        self.flush();
+        self.listener.ended();
+    }
+
+    /// A block begins.
+    ///
+    /// The common case ends in the call to the listener, so that nothing is saved around it.
+    #[inline]
+    pub fn begin(&mut self, block: &'static LiveBlock) {
+        match self.pending {
+            Some(pending) if !block.is_repeat && !self.is_told && pending.id.0 < self.known => {
+                let is_whole = if pending.goes_anywhere {
+                    self.accesses_end() >= pending.sure_accesses_end
+                } else {
+                    block.start == pending.end || block.start == pending.target
+                };
+                if is_whole {
+                    self.pending = Some(block);
+                    self.base = 0;
+                    let last = std::mem::take(&mut self.last);
+                    let accesses = self.accesses.get(1..=last).unwrap_or_default();
+                    return self.listener.executed(pending.id, pending.len, accesses);
+                }
+                self.begin_slowly(block);
+            }
+            _ => self.begin_slowly(block),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_slowly(&mut self, block: &'static LiveBlock) {
+        if let Some(pending) = self.pending {
+            if block.is_repeat && block.start == pending.last {
+                // The next turn of a string instruction, not another instruction.
+                self.base = pending.len - 1;
+                return;
+            }
+            self.finish(pending, block.start);
+        }
+        self.pending = Some(block);
+        self.base = 0;
+        self.last = 0;
+    }
+
+    fn finish(&mut self, block: &'static LiveBlock, next: u64) {
+        let is_whole = if block.goes_anywhere {
+            self.is_told || self.accesses_end() >= block.sure_accesses_end
+        } else {
+            next == block.end || next == block.target
+        };
+        if !is_whole {
+            return self.finish_cut(block, next);
+        }
+        self.tell(block, block.len, self.last);
+    }
+
+    #[cold]
+    fn finish_cut(&mut self, block: &'static LiveBlock, next: u64) {
+        let (ran, is_signal) = block.cut_short(next, self.accesses_end());
+        let done = |access: &Access| access.instruction < ran;
+        let all = self.accesses.get(1..=self.last).unwrap_or_default();
+        let kept = all.iter().take_while(|access| done(access)).count();
+        if ran > 0 {
+            self.tell(block, ran, kept);
+        }
+        self.is_told = false;
+        if is_signal {
+            self.listener.interrupted();
+        }
+    }
+
+    /// One more than the index of the last instruction that touched memory.
+    #[inline]
+    fn accesses_end(&self) -> u16 {
+        // The sentinel's index wraps to 0.
+        self.accesses[self.last % CAPACITY].instruction.wrapping_add(1)
+    }
+
+    fn tell(&mut self, block: &'static LiveBlock, ran: u16, count: usize) {
+        if block.id.0 >= self.known {
+            self.introduce(block);
+        }
+        let accesses = self.accesses.get(1..=count).unwrap_or_default();
+        if self.is_told {
+            self.is_told = false;
+            self.listener.continued(block.id, accesses);
+        } else {
+            self.listener.executed(block.id, ran, accesses);
+        }
+    }
+
+    /// Makes the listener know the blocks up to one that it is about to be told of.
+    #[cold]
+    fn introduce(&mut self, block: &'static LiveBlock) {
+        for next in (self.blocks_since)(self.known) {
+            if next.id <= block.id {
+                self.listener.translated(next.id, &next.code);
+                self.known = next.id.0 + 1;
+            }
+        }
+    }
+
+    /// The pending block touched memory. The common case calls nothing.
+    #[inline]
+    pub fn touch(&mut self, piece: Piece) {
+        let instruction = piece.instruction + self.base;
+        let is_another = self.accesses[self.last % CAPACITY].instruction != instruction;
+        if is_another && !piece.is_atomic && self.last + 1 < CAPACITY {
+            let Piece { address, size, is_store, .. } = piece;
+            self.last += 1;
+            self.accesses[self.last % CAPACITY] = Access { address, instruction, size, is_store };
+        } else {
+            self.touch_slowly(piece, instruction);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn touch_slowly(&mut self, piece: Piece, instruction: u16) {
+        let Piece { address, size, is_store, is_atomic, .. } = piece;
+        let access = Access { address, instruction, size, is_store };
+        let is_another = self.accesses[self.last % CAPACITY].instruction != instruction;
+        if is_another && is_atomic && is_store {
+            self.push(Access { is_store: false, ..access });
+        }
+        if is_another || !self.join(access) {
+            self.push(access);
+        }
+    }
+
+    fn push(&mut self, access: Access) {
+        if self.last + 1 >= CAPACITY {
+            self.spill();
+        }
+        self.last += 1;
+        self.accesses[self.last % CAPACITY] = access;
+    }
+
+    /// Joins a piece to the access that it continues. A repeated instruction reads and writes in
+    /// turn, so the access before the last is tried too; and its pieces are joined within a line
+    /// only, as a core would move them.
+    fn join(&mut self, piece: Access) -> bool {
+        let is_repeated = self
+            .pending
+            .is_some_and(|block| block.target == block.last && piece.instruction + 1 == block.len);
+        let look_back = if is_repeated { 2 } else { 1 };
+        for slot in (1..=self.last).rev().take(look_back) {
+            let earlier = &mut self.accesses[slot % CAPACITY];
+            if earlier.instruction != piece.instruction {
+                return false;
+            }
+            let size = u64::from(earlier.size) + u64::from(piece.size);
+            let offset = if is_repeated { earlier.address % LINE_BYTES } else { 0 };
+            let is_next = earlier.address.wrapping_add(u64::from(earlier.size)) == piece.address;
+            if earlier.is_store == piece.is_store && is_next && offset + size <= LINE_BYTES {
+                earlier.size = size as u8;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Tells the listener what there is so far, so that the buffer never grows.
+    #[cold]
+    fn spill(&mut self) {
+        if let Some(block) = self.pending {
+            self.tell(block, block.len, self.last);
+            self.is_told = true;
+        }
+        self.last = 0;
+    }
+
+    /// The thread entered the kernel: the pending block is complete.
+    pub fn system_call(&mut self, number: u64) {
+        self.flush();
+        self.listener.system_call(number);
+    }
+
+    /// Tells the listener of the pending block, which is complete.
+    pub fn flush(&mut self) {
+        if let Some(block) = self.pending.take() {
+            self.tell(block, block.len, self.last);
+        }
+    }
+
+    /// This is the child of a fork.
+    pub fn forked(&mut self) {
+        self.pending = None;
+        self.is_told = false;
+        self.listener.forked();
+    }
+}

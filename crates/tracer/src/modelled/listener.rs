@@ -1,0 +1,179 @@
+//! A modelled core that publishes its account.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use model::core::{Account, Accounting};
+use model::event::{Counts, Event, HAPPENING_FIRST, HAPPENINGS};
+use model::fast::FastCore;
+use model::machine::Machine;
+use model::stream::{Access, BlockId, CoreListener, StaticBlock};
+
+use super::{CHUNK_ROWS, CoreAsk, ModelAsk, ROW_WORDS};
+use crate::results::Publisher;
+use crate::tally::{CurrentResults, current};
+
+/// Instructions between two publications of the totals.
+pub const TOTALS_EVERY: u64 = 1 << 16;
+/// Instructions between two publications of the rows, whose cost grows with the program's size.
+pub const ROWS_EVERY: u64 = 1 << 26;
+
+/// System calls after which a thread may not come back: execve, exit, exit_group, execveat.
+const LAST_CALLS: [u64; 4] = [59, 60, 231, 322];
+
+/// The listener that is asked for; none if the machine file cannot be read, which the launcher
+/// has made sure of.
+pub fn make(ask: &ModelAsk, current: CurrentResults, thread: u32) -> Option<Box<dyn CoreListener>> {
+    let machine = Machine::load(&ask.name, &ask.machine, &[]).ok()?;
+    match ask.core {
+        CoreAsk::Fast => {
+            let core = FastCore::new(&machine, ask.settings);
+            Some(Box::new(Modelled::new(core, current, thread)))
+        }
+    }
+}
+
+/// What was counted before a fork, and is the parent's.
+#[derive(Debug)]
+struct Before {
+    counts: Counts,
+    account: Account,
+    runs: Vec<u64>,
+}
+
+/// One thread's core.
+#[derive(Debug)]
+pub struct Modelled<C> {
+    core: C,
+    current: CurrentResults,
+    thread: u32,
+    totals: Publisher,
+    slabs: Vec<Option<&'static [AtomicU64]>>,
+    totals_due: u64,
+    rows_due: u64,
+    before: Option<Box<Before>>,
+}
+
+impl<C: Accounting> Modelled<C> {
+    /// A core for thread number `thread`.
+    pub fn new(core: C, current: CurrentResults, thread: u32) -> Modelled<C> {
+        let totals = Publisher::new(self::current(&current), thread);
+        Modelled {
+            core,
+            current,
+            thread,
+            totals,
+            slabs: Vec::new(),
+            totals_due: TOTALS_EVERY,
+            rows_due: ROWS_EVERY,
+            before: None,
+        }
+    }
+
+    #[cold]
+    fn publish_totals(&mut self) {
+        self.totals_due = TOTALS_EVERY;
+        let counts = self.core.counts();
+        let counts = self.before.as_ref().map_or(counts.clone(), |b| counts.since(&b.counts));
+        let bytes: Vec<u8> = counts.0.iter().flat_map(|count| count.to_le_bytes()).collect();
+        self.totals.publish(&bytes);
+    }
+
+    #[cold]
+    fn publish_rows(&mut self) {
+        self.rows_due = ROWS_EVERY;
+        let runs = self.core.account().runs();
+        for (instruction, runs) in runs.into_iter().enumerate().filter(|(_, runs)| *runs > 0) {
+            self.publish_row(instruction, runs);
+        }
+    }
+
+    fn publish_row(&mut self, instruction: usize, runs: u64) {
+        let number = instruction / CHUNK_ROWS;
+        if self.slabs.len() <= number {
+            self.slabs.resize(number + 1, None);
+        }
+        if self.slabs[number].is_none() {
+            let first = (number * CHUNK_ROWS) as u32;
+            self.slabs[number] = current(&self.current).rows(self.thread, first);
+        }
+        let Some(slab) = self.slabs[number] else { return };
+        let start = instruction % CHUNK_ROWS * ROW_WORDS;
+        let mut row = row_of(self.core.account(), instruction, runs);
+        if let Some(before) = &self.before {
+            let runs = before.runs.get(instruction).copied().unwrap_or(0);
+            let earlier = row_of(&before.account, instruction, runs);
+            row.iter_mut().zip(earlier).for_each(|(now, then)| *now = now.wrapping_sub(then));
+        }
+        if let Some(cells) = slab.get(start..start + ROW_WORDS) {
+            cells.iter().zip(row).for_each(|(cell, word)| cell.store(word, Relaxed));
+        }
+    }
+
+    fn publish_all(&mut self) {
+        self.core.settle_all();
+        self.publish_totals();
+        self.publish_rows();
+    }
+}
+
+fn row_of(account: &Account, instruction: usize, runs: u64) -> [u64; ROW_WORDS] {
+    let mut row = [0; ROW_WORDS];
+    row[0] = account.ticks(instruction);
+    row[1] = runs;
+    for (place, word) in row[2..].iter_mut().enumerate().take(HAPPENINGS) {
+        let event = Event::ALL[HAPPENING_FIRST + place];
+        *word = account.happenings(instruction, event).unwrap_or(0);
+    }
+    row
+}
+
+impl<C: Accounting> CoreListener for Modelled<C> {
+    fn translated(&mut self, id: BlockId, block: &StaticBlock) {
+        self.core.translated(id, block);
+    }
+
+    #[inline]
+    fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
+        self.core.executed(id, ran, accesses);
+        let ran = u64::from(ran);
+        self.totals_due = self.totals_due.saturating_sub(ran);
+        if self.totals_due == 0 {
+            self.publish_totals();
+            self.rows_due = self.rows_due.saturating_sub(TOTALS_EVERY);
+            if self.rows_due == 0 {
+                self.publish_rows();
+            }
+        }
+    }
+
+    fn continued(&mut self, id: BlockId, accesses: &[Access]) {
+        self.core.continued(id, accesses);
+    }
+
+    fn interrupted(&mut self) {
+        self.core.interrupted();
+    }
+
+    fn system_call(&mut self, number: u64) {
+        self.core.system_call(number);
+        if LAST_CALLS.contains(&number) {
+            self.publish_all();
+        }
+    }
+
+    fn forked(&mut self) {
+        self.core.forked();
+        self.core.settle_all();
+        let account = self.core.account().clone();
+        let before = Before { counts: self.core.counts(), runs: account.runs(), account };
+        self.before = Some(Box::new(before));
+        self.thread = 0;
+        self.slabs.clear();
+        self.totals = Publisher::new(current(&self.current), 0);
+    }
+
+    fn ended(&mut self) {
+        self.publish_all();
+    }
+}

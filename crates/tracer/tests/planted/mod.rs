@@ -1,0 +1,58 @@
+//! Programs whose counts are known in advance, and the plugin to run them with.
+
+#![allow(clippy::unwrap_used, reason = "a failure here is the test failing")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
+use tracer::counts::{ProcessCounts, counts};
+use tracer::launch::{Finished, Launch};
+
+/// The plugin, built once.
+pub(crate) fn plugin() -> &'static [u8] {
+    static PLUGIN: OnceLock<Vec<u8>> = OnceLock::new();
+    PLUGIN.get_or_init(|| {
+        let built = tracer_embed::build(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
+        fs::read(built).unwrap()
+    })
+}
+
+/// Compiles a program; `options` come before the source.
+pub(crate) fn compile(name: &str, source: &str, options: &[&str]) -> PathBuf {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Relaxed);
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}", std::process::id()));
+    fs::create_dir_all(&dir).unwrap();
+    let (file, program) =
+        (dir.join(format!("{number}-{name}")), dir.join(format!("{number}-{name}.out")));
+    fs::write(&file, source).unwrap();
+    let gcc =
+        Command::new("gcc").args(options).arg(&file).arg("-o").arg(&program).output().unwrap();
+    assert!(gcc.status.success(), "{}", String::from_utf8_lossy(&gcc.stderr));
+    program
+}
+
+/// Assembles a program without any library.
+#[allow(dead_code, reason = "not every test binary needs it")]
+pub(crate) fn assemble(source: &str) -> PathBuf {
+    compile("program.S", source, &["-nostdlib", "-static"])
+}
+
+/// Runs a program and counts it.
+#[allow(dead_code, reason = "not every test binary counts")]
+pub(crate) fn count(launch: &Launch) -> (Finished, Vec<ProcessCounts>) {
+    let finished = launch.run(plugin()).unwrap();
+    let counts = counts(&finished.processes);
+    (finished, counts)
+}
+
+/// How often the instruction with these first bytes ran, over all processes given.
+#[allow(dead_code, reason = "not every test binary needs it")]
+pub(crate) fn ran(counts: &[ProcessCounts], bytes: &[u8]) -> u64 {
+    let spots = counts.iter().flat_map(ProcessCounts::instructions);
+    spots.filter(|(spot, _)| spot.bytes.starts_with(bytes)).map(|(_, count)| count).sum()
+}

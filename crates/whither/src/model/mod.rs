@@ -1,0 +1,102 @@
+//! `whither model`: the program on a modelled core.
+//!
+//! ```text
+//! ModelJob ─► tracer::Launch (qemu-user + plugin: a core a thread) ─► accounts by process
+//!                                       │
+//!             View ◄─ CPI stack, counters, by procedure ◄─ Profile (modelled cycles) ◄┘
+//! ```
+
+mod account;
+mod stack;
+mod view;
+
+pub(crate) use account::{CYCLES, ModelledRun, RUNS, cycles_of};
+pub(crate) use stack::section as stack_section;
+pub(crate) use view::{notes, summary};
+
+use model::machine::Machine;
+use tracer::launch::{Launch, LaunchError};
+use tracer::modelled::{CoreAsk, ModelAsk};
+use tracer::settings::Listener;
+
+use crate::cli::ModelJob;
+use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, RUN_FAILED};
+use crate::output::Output;
+use crate::run::Images;
+
+/// The plugin, built beside this program.
+static PLUGIN: &[u8] = include_bytes!(env!("WHITHER_PLUGIN"));
+
+/// Models the program and reports; returns the program's own status.
+pub(crate) fn model(job: &ModelJob, output: &Output) -> Result<u8, Failure> {
+    output.check_file()?;
+    let run = run_modelled(job)?;
+    let images = Images::load(&run.profile, &collect::KernelLayout::default(), !output.json);
+    output.write(&view::view(job, &run, &images))?;
+    Ok(run.status())
+}
+
+/// Runs the program under the tracer.
+pub(crate) fn run_modelled(job: &ModelJob) -> Result<ModelledRun, Failure> {
+    let Some((name, arguments)) = job.program.split_first() else {
+        return Err(Failure::new(RUN_FAILED, "no program was named"));
+    };
+    let ask = ModelAsk {
+        name: job.machine.name.clone(),
+        machine: job.machine_text.clone(),
+        core: CoreAsk::Fast,
+        settings: job.settings,
+    };
+    let launch = Launch {
+        arguments: arguments.to_vec(),
+        listener: Listener::Model(ask),
+        is_repeatable: job.is_repeatable,
+        drops_output: job.drops_output,
+        ..Launch::new(name)
+    };
+    let finished = launch.run(PLUGIN).map_err(failure)?;
+    Ok(ModelledRun::read(finished, &job.machine))
+}
+
+/// The machine of this name or file, or the one that describes this host.
+pub(crate) fn find_machine(asked: Option<&str>) -> Result<(Machine, String), Failure> {
+    let failed = |error: model::machine::MachineError| Failure::new(RUN_FAILED, error.to_string());
+    let name = match asked {
+        Some(file) if file.contains('/') || file.ends_with(".toml") => {
+            let text = std::fs::read_to_string(file).map_err(|error| {
+                Failure::new(RUN_FAILED, format!("cannot read {file}: {error}"))
+            })?;
+            let machine = Machine::load(file, &text, &[]).map_err(failed)?;
+            return Ok((machine, text));
+        }
+        Some(name) => name.to_owned(),
+        None => default_machine(),
+    };
+    let machine = Machine::named(&name).map_err(failed)?;
+    let text = model::machine::text_of(&machine.name).unwrap_or_default().to_owned();
+    Ok((machine, text))
+}
+
+/// Where nothing describes this host, a common server core stands in; the report names it.
+fn default_machine() -> String {
+    let here = crate::doctor::this_processor();
+    let matching = match (here.family, here.model) {
+        (Some(family), Some(model)) => Machine::matching(&here.vendor, family, model),
+        _ => None,
+    };
+    matching.map_or_else(|| "icelake-server".to_owned(), |machine| machine.name)
+}
+
+fn failure(error: LaunchError) -> Failure {
+    use tracer::launch::target::TargetError;
+    let status = match &error {
+        LaunchError::Target(TargetError::NotFound(_)) => NOT_FOUND,
+        LaunchError::Target(_) => NOT_EXECUTABLE,
+        _ => RUN_FAILED,
+    };
+    let remedy = match &error {
+        LaunchError::Qemu(_) => "`whither doctor` says what this machine has",
+        _ => "",
+    };
+    Failure::new(status, error.to_string()).remedy(remedy)
+}

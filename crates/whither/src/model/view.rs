@@ -1,0 +1,230 @@
+//! The report of a modelled run.
+
+use std::collections::HashMap;
+
+use analyse::{ProcedureTime, by_image, by_procedure};
+use model::event::Event;
+use show::{Body, Cell, Column, Fact, Row, Schema, Section, Table, Tone, Unit, View};
+use vocab::{Count, ImageId, Offset, Source};
+
+use super::account::{CYCLES, ModelledProcess, ModelledRun, RUNS, cycles_of};
+use super::stack;
+use crate::cli::ModelJob;
+use crate::run::Images;
+
+pub(super) fn view(job: &ModelJob, run: &ModelledRun, images: &Images) -> View {
+    let command: Vec<_> = job.program.iter().map(|word| word.to_string_lossy()).collect();
+    View {
+        schema: Schema { name: "model", version: 1 },
+        title: format!("whither model: {}", command.join(" ")),
+        sections: vec![
+            summary(job, run, command.join(" ")),
+            stack::section(&run.totals, job),
+            image_section(run),
+            procedure_section(job, run, images),
+            process_section(run),
+            counter_section(run),
+            Section {
+                key: "notes",
+                title: "WHAT THIS REPORT DOES NOT SEE".into(),
+                caption: String::new(),
+                body: Body::Prose(notes(run, images)),
+            },
+        ],
+    }
+}
+
+pub(crate) fn summary(job: &ModelJob, run: &ModelledRun, command: String) -> Section {
+    let (cycles, instructions) = (run.cycles() as f64, run.instructions() as f64);
+    let cpi = cycles / instructions.max(1.0);
+    let seconds = cycles / (f64::from(job.machine.identity.clock_mhz) * 1e6);
+    let ideal = 1.0 / f64::from(job.machine.window.dispatch_width.max(1));
+    let number = |value| Cell::Number(value, Unit::Number);
+    Section {
+        key: "run",
+        title: String::new(),
+        caption: String::new(),
+        body: Body::Facts(vec![
+            Fact::new("command", "command", Cell::text(command)),
+            Fact::new("source", "source", Cell::text(Source::Modelled.word())),
+            Fact::new("machine", "machine", Cell::text(&*job.machine.name)),
+            Fact::new("ended", "ended", Cell::text(run.exit.to_string())),
+            Fact::new("instructions", "instructions", Cell::Count(Count(run.instructions()))),
+            Fact::new("cycles", "cycles", Cell::Count(Count(run.cycles()))),
+            Fact::new("cpi", "cycles an instruction", number(cpi)),
+            Fact::new("ideal_cpi", "at full width", number(ideal)),
+            Fact::new("clock_s", "at the machine's clock", Cell::Number(seconds, Unit::Seconds)),
+        ]),
+    }
+}
+
+fn share(ticks: Count, run: &ModelledRun) -> f64 {
+    cycles_of(ticks) / (run.cycles().max(1)) as f64
+}
+
+fn image_section(run: &ModelledRun) -> Section {
+    let row = |time: analyse::ImageTime| {
+        let path = run.profile.image(time.image).map_or("?", |image| image.path.as_str());
+        Row::Cells(
+            Tone::Plain,
+            vec![
+                Cell::Number(share(time.count, run), Unit::Share),
+                Cell::Count(Count(cycles_of(time.count).round() as u64)),
+                Cell::text(path),
+            ],
+        )
+    };
+    Section {
+        key: "images",
+        title: "BY IMAGE".into(),
+        caption: String::new(),
+        body: Body::Table(Table {
+            columns: vec![
+                Column::number("share", "share"),
+                Column::number("cycles", "cycles"),
+                Column::text("image", "image"),
+            ],
+            rows: by_image(&run.profile, CYCLES).into_iter().map(row).collect(),
+            text_rows: Some(8),
+        }),
+    }
+}
+
+fn procedure_section(job: &ModelJob, run: &ModelledRun, images: &Images) -> Section {
+    let key = |time: &ProcedureTime| (time.image, time.procedure.as_ref().map(|p| p.start));
+    let runs: HashMap<(ImageId, Option<Offset>), Count> =
+        by_procedure(&run.profile, RUNS, images.procedures())
+            .iter()
+            .map(|time| (key(time), time.count))
+            .collect();
+    let row = |time: &ProcedureTime| {
+        let image = run.profile.image(time.image).map_or("?", |image| image.short_name());
+        let name = match &time.procedure {
+            Some(procedure) => procedure.name(image),
+            None => format!("{image} (no known procedure)"),
+        };
+        let instructions = runs.get(&key(time)).copied().unwrap_or_default();
+        let cycles = cycles_of(time.count);
+        let cpi = cycles / instructions.as_f64().max(1.0);
+        let share = share(time.count, run);
+        let tone = if share >= 0.1 { Tone::Hot } else { Tone::Plain };
+        Row::Cells(
+            tone,
+            vec![
+                Cell::Number(share, Unit::Share),
+                Cell::Number(cpi, Unit::Number),
+                Cell::Count(instructions),
+                Cell::Count(Count(cycles.round() as u64)),
+                Cell::text(image),
+                Cell::text(name),
+            ],
+        )
+    };
+    let times = by_procedure(&run.profile, CYCLES, images.procedures());
+    Section {
+        key: "procedures",
+        title: "BY PROCEDURE".into(),
+        caption: String::new(),
+        body: Body::Table(Table {
+            columns: vec![
+                Column::number("share", "share"),
+                Column::number("cpi", "CPI"),
+                Column::number("instructions", "instructions"),
+                Column::number("cycles", "cycles").only_in_json(),
+                Column::text("image", "image"),
+                Column::text("procedure", "procedure"),
+            ],
+            rows: times.iter().map(row).collect(),
+            text_rows: Some(job.procedures),
+        }),
+    }
+}
+
+fn process_section(run: &ModelledRun) -> Section {
+    let row = |process: &ModelledProcess| {
+        let totals = &process.totals;
+        Row::Cells(
+            Tone::Plain,
+            vec![
+                Cell::Count(Count(u64::from(process.pid))),
+                Cell::Count(Count(process.threads as u64)),
+                Cell::Count(Count(totals[Event::Instructions])),
+                Cell::Count(Count(totals[Event::Cycles])),
+                Cell::text(&*process.program),
+            ],
+        )
+    };
+    Section {
+        key: "processes",
+        title: "PROCESSES".into(),
+        caption: "a core to each thread".into(),
+        body: Body::Table(Table {
+            columns: vec![
+                Column::number("pid", "pid"),
+                Column::number("threads", "threads"),
+                Column::number("instructions", "instructions"),
+                Column::number("cycles", "cycles"),
+                Column::text("program", "program"),
+            ],
+            rows: run.processes.iter().map(row).collect(),
+            text_rows: Some(12),
+        }),
+    }
+}
+
+fn counter_section(run: &ModelledRun) -> Section {
+    let per_thousand = 1000.0 / run.instructions().max(1) as f64;
+    let row = |&event: &Event| {
+        let count = run.totals[event];
+        let cells = vec![
+            Cell::Count(Count(count)),
+            Cell::Number(count as f64 * per_thousand, Unit::Number),
+            Cell::text(event.name()),
+            Cell::text(event.about()),
+        ];
+        if count > 0 { Row::Cells(Tone::Plain, cells) } else { Row::InJson(cells) }
+    };
+    Section {
+        key: "counters",
+        title: "COUNTED".into(),
+        caption: format!("{}, exact, at commit", Source::Modelled.word()),
+        body: Body::Table(Table {
+            columns: vec![
+                Column::number("count", "count"),
+                Column::number("per_thousand", "per 1000"),
+                Column::text("event", "event"),
+                Column::text("about", "what it counts"),
+            ],
+            rows: Event::ALL.iter().map(row).collect(),
+            text_rows: None,
+        }),
+    }
+}
+
+pub(crate) fn notes(run: &ModelledRun, images: &Images) -> Vec<String> {
+    let mut notes = vec![
+        "A stall charged to a cause is not what removing the cause would gain: waits overlap."
+            .to_owned(),
+        "Not modelled: the kernel, wrong paths, and the clocks of threads against each other. \
+         Code that asks for AVX-512 takes another path here than on a machine that has it."
+            .to_owned(),
+    ];
+    let unknown = run.totals[Event::Unknown];
+    if unknown > 0 {
+        notes.push(format!("{unknown} instructions were unknown and modelled generically."));
+    }
+    notes.extend(run.missing_instruction.map(str::to_owned));
+    for process in &run.processes {
+        for program in &process.lost_execs {
+            notes.push(format!("{program} ran unmodelled: it could not be followed."));
+        }
+        if !process.is_complete {
+            notes.push(format!("Counts of process {} are missing: no room.", process.pid));
+        }
+    }
+    for (id, why) in &images.unread {
+        let name = run.profile.image(*id).map_or("?", |image| image.short_name());
+        notes.push(format!("{name} could not be read, so its cycles have no names: {why}."));
+    }
+    notes
+}

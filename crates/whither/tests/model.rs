@@ -1,0 +1,207 @@
+//! `whither model` on real programs: closed forms and identities, exact.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end here")]
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn whither(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_whither")).args(arguments).output().unwrap()
+}
+
+/// Whether qemu-user with plugins is here.
+fn can_model() -> bool {
+    let doctor: Value = serde_json::from_slice(&whither(&["doctor", "--json"]).stdout).unwrap();
+    let engine = doctor["abilities"].as_array().unwrap().iter().find(|a| a["key"] == "engine");
+    let engine = engine.unwrap();
+    if engine["state"] != "works" {
+        eprintln!("skipped: {}", engine["why"]);
+    }
+    engine["state"] == "works"
+}
+
+fn modelled(arguments: &[&str]) -> Value {
+    let mut all = vec!["model", "--json", "--machine", "zen4", "--pin", "--"];
+    all.extend(arguments);
+    let output = whither(&all);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    serde_json::from_str(text.lines().last().unwrap_or_default())
+        .unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// A folder of this test's own, gone when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path =
+            std::env::temp_dir().join(format!("whither-model-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    /// Compiles or assembles; none where there is no compiler.
+    fn program(&self, source: &str, suffix: &str, flags: &[&str]) -> Option<String> {
+        let (input, program) = (self.0.join(format!("program.{suffix}")), self.0.join("program"));
+        std::fs::write(&input, source).unwrap();
+        let built =
+            Command::new("cc").arg("-o").arg(&program).arg(&input).args(flags).status().ok();
+        let Some(built) = built else {
+            eprintln!("skipped: there is no C compiler");
+            return None;
+        };
+        assert!(built.success());
+        Some(program.to_str().unwrap().to_owned())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn sum(rows: &Value, key: &str) -> u64 {
+    rows.as_array().unwrap().iter().map(|row| row[key].as_u64().unwrap()).sum()
+}
+
+fn count(report: &Value, event: &str) -> u64 {
+    let counters = report["counters"].as_array().unwrap();
+    counters.iter().find(|row| row["event"] == event).unwrap()["count"].as_u64().unwrap()
+}
+
+/// A million turns of two instructions, a load and a store each, and nothing else but the ends.
+const LOOP: &str = ".globl _start\n_start: mov $1000000, %ecx\n\
+    1: mov word(%rip), %rax\n mov %rax, other(%rip)\n dec %ecx\n jnz 1b\n\
+    mov $60, %eax\n xor %edi, %edi\n syscall\n\
+    .bss\n .balign 64\nword: .skip 64\nother: .skip 64\n";
+
+#[test]
+fn a_loop_counts_what_it_must() {
+    let folder = Folder::new("loop");
+    let flags = ["-nostdlib", "-static"];
+    let Some(program) = folder.program(LOOP, "s", &flags).filter(|_| can_model()) else { return };
+    let report = modelled(&[&program]);
+    let n = 1_000_000;
+    assert_eq!(report["run"]["instructions"], 4 * n + 4);
+    assert_eq!((count(&report, "loads"), count(&report, "stores")), (n, n));
+    assert_eq!(count(&report, "conditional-branches"), n);
+    assert_eq!(count(&report, "taken-branches"), n - 1);
+}
+
+#[test]
+fn every_cycle_has_one_cause_and_every_instruction_one_procedure() {
+    if !can_model() {
+        return;
+    }
+    let report = modelled(&["ls", "/"]);
+    let cycles = report["run"]["cycles"].as_u64().unwrap();
+    assert_eq!(sum(&report["cpi_stack"], "cycles"), cycles);
+    assert_eq!(sum(&report["processes"], "cycles"), cycles);
+    let instructions = report["run"]["instructions"].as_u64().unwrap();
+    assert_eq!(sum(&report["procedures"], "instructions"), instructions);
+    // Each row of cycles is rounded.
+    let rows = report["procedures"].as_array().unwrap().len() as u64;
+    assert!(sum(&report["procedures"], "cycles").abs_diff(cycles) <= rows, "{report}");
+}
+
+#[test]
+fn the_same_command_twice_gives_the_same_counts() {
+    if !can_model() {
+        return;
+    }
+    let counters = || modelled(&["sort", "/etc/passwd"])["counters"].clone();
+    assert_eq!(counters(), counters());
+}
+
+const THREADS: &str = "#include <pthread.h>\n\
+    static void *work(void *n) { volatile long x = 0; for (long i = 0; i < 100000; i++) x += i;\n\
+      return (void *)x; }\n\
+    int main(void) { pthread_t t[4]; for (int i = 0; i < 4; i++) pthread_create(t+i,0,work,0);\n\
+      for (int i = 0; i < 4; i++) pthread_join(t[i],0); return 0; }\n";
+
+#[test]
+fn every_thread_is_accounted_for() {
+    let folder = Folder::new("threads");
+    let flags = ["-O1", "-pthread"];
+    let Some(program) = folder.program(THREADS, "c", &flags).filter(|_| can_model()) else {
+        return;
+    };
+    let report = modelled(&[&program]);
+    assert_eq!(report["processes"][0]["threads"], 5, "{}", report["processes"]);
+    let work = report["procedures"].as_array().unwrap().iter().find(|p| p["procedure"] == "work");
+    // Four threads of 100,000 turns of at least four instructions.
+    assert!(work.unwrap()["instructions"].as_u64().unwrap() >= 1_600_000, "{report}");
+}
+
+#[test]
+fn a_compiler_is_followed_into_its_parts() {
+    let folder = Folder::new("compiler");
+    let source = folder.0.join("x.c");
+    std::fs::write(&source, "int main(void) { return 0; }\n").unwrap();
+    if !can_model() || Command::new("gcc").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no gcc or no qemu-user");
+        return;
+    }
+    let object = folder.0.join("x.o");
+    let report = modelled(&["gcc", "-c", "-o", object.to_str().unwrap(), source.to_str().unwrap()]);
+    assert!(object.is_file());
+    let programs = report["processes"].to_string();
+    assert!(programs.contains("/cc1\"") && programs.contains("as\""), "{programs}");
+}
+
+#[test]
+fn a_killed_program_keeps_what_was_counted() {
+    let folder = Folder::new("killed");
+    let source = "#include <signal.h>\n#include <unistd.h>\nint main(void) {\n\
+        volatile long x = 0; for (long i = 0; i < 1000000; i++) x += i;\n\
+        kill(getpid(), SIGKILL); return 0; }\n";
+    let Some(program) = folder.program(source, "c", &["-O1"]).filter(|_| can_model()) else {
+        return;
+    };
+    let output = whither(&["model", "--json", "--", &program]);
+    assert_eq!(output.status.code(), Some(128 + 9));
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let report: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    // The loop alone is four million instructions and more; at most 65,536 may be missing.
+    assert!(report["run"]["instructions"].as_u64().unwrap() > 3_900_000, "{text}");
+}
+
+#[test]
+fn a_second_run_finds_the_same_input_and_its_output_is_dropped() {
+    if !can_model() {
+        return;
+    }
+    let script = format!(
+        "printf 'b\\na\\n' | {} run --json --model --machine zen4 -- sort",
+        env!("CARGO_BIN_EXE_whither")
+    );
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.stdout, b"a\nb\n", "{said}");
+    assert!(said.starts_with("whither: the program runs twice"), "{said}");
+    let report: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+    assert_eq!(report["modelled"]["ended"], "exit status: 0");
+    assert_eq!(sum(&report["cpi_stack"], "cycles"), report["modelled"]["cycles"].as_u64().unwrap());
+}
+
+#[test]
+fn what_cannot_be_modelled_gets_one_sentence() {
+    let cases: [(&[&str], i32, &str); 5] = [
+        (&["model", "--machine", "zen44", "true"], 125, "no such machine"),
+        (&["model", "--ideal", "dmis", "true"], 125, "did you mean 'dmiss'?"),
+        (&["model", "--machine", "/no/such.toml", "true"], 125, "/no/such.toml"),
+        (&["model", "no-such-program-here"], 127, "no-such-program-here"),
+        (&["model", "/etc/passwd"], 126, "/etc/passwd"),
+    ];
+    for (arguments, status, words) in cases {
+        if status != 125 && !can_model() {
+            continue;
+        }
+        let output = whither(arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {said}");
+        assert!(said.contains(words) && said.lines().count() == 1, "{arguments:?}: {said}");
+    }
+}
