@@ -51,6 +51,8 @@ pub struct Op {
     pub scheduler: u8,
     /// Slots of the window that it takes, 0 or 1.
     pub slots: u8,
+    /// Equal where addresses are spelt alike; 0 otherwise.
+    pub spelling: u16,
 }
 
 /// A static instruction.
@@ -215,6 +217,7 @@ impl Program {
             kind,
             scheduler: numbers.scheduler,
             slots: uop.slots,
+            spelling: uop.spelling,
         }
     }
 

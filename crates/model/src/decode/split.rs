@@ -11,12 +11,20 @@ use crate::machine::Class;
 use crate::stream::Code;
 use crate::uop::{Flow, Habits, Instruction, Reg, Traits, Uop};
 
+/// The address of a memory operand.
+#[derive(Clone, Debug)]
+struct Address {
+    registers: Set,
+    has_index: bool,
+    spelling: u16,
+}
+
 /// What an instruction reads and writes, sorted by where it is needed.
 struct Parts {
-    /// Address registers of every memory read.
-    loads: Vec<Set>,
-    /// Address registers of every memory write.
-    stores: Vec<Set>,
+    /// Every memory read.
+    loads: Vec<Address>,
+    /// Every memory write.
+    stores: Vec<Address>,
     /// Registers that the work needs.
     sources: Set,
     /// Registers that it leaves.
@@ -81,7 +89,7 @@ fn parts(raw: &Raw, info: &InstructionInfo) -> Parts {
     let mut addresses = Set::default();
     for memory in info.used_memory() {
         let address = address(memory);
-        address.0.iter().for_each(|&reg| addresses.add(reg));
+        address.registers.0.iter().for_each(|&reg| addresses.add(reg));
         let (reads, writes) = directions(memory.access());
         if reads {
             parts.loads.push(address.clone());
@@ -111,14 +119,34 @@ fn parts(raw: &Raw, info: &InstructionInfo) -> Parts {
     parts
 }
 
-fn address(memory: &UsedMemory) -> Set {
-    let mut set = Set::default();
+fn address(memory: &UsedMemory) -> Address {
+    let mut registers = Set::default();
     for register in [memory.base(), memory.index()] {
         if let Some(reg) = registers::reg(register) {
-            set.add(reg);
+            registers.add(reg);
         }
     }
-    set
+    let has_index = memory.index() != Register::None;
+    Address { registers, has_index, spelling: spelling(memory) }
+}
+
+/// A number for how an address is spelt, never 0. The stack pointer moves with every push, so all
+/// addresses built on it count as alike: machines that rename them follow its movements.
+fn spelling(memory: &UsedMemory) -> u16 {
+    if memory.base() == Register::RSP && memory.index() == Register::None {
+        return 1;
+    }
+    let parts = [
+        memory.base() as u64,
+        memory.index() as u64,
+        u64::from(memory.scale()),
+        memory.displacement(),
+        memory.segment() as u64,
+    ];
+    let mixed = parts.iter().fold(0_u64, |mixed, &part| {
+        (mixed ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+    });
+    ((mixed >> 40) as u16) | 2
 }
 
 fn directions(access: OpAccess) -> (bool, bool) {
@@ -152,19 +180,22 @@ fn uops(
     habits: Habits,
 ) -> Vec<Uop> {
     let mut uops = Vec::with_capacity(4);
-    let load_class = if traits.is_vector { Class::VecLoad } else { Class::Load };
     let is_copy = matches!(work, Work::Copy(_));
     let has_memory = !parts.loads.is_empty() || !parts.stores.is_empty();
     let mut sources = parts.sources.0.clone();
     if is_copy && !parts.loads.is_empty() && parts.stores.is_empty() {
         // A plain load writes its register itself. What else it reads (a merge) comes first.
-        let mut address = parts.loads[0].0.clone();
-        address.extend(&sources);
-        uops.push(Uop::new(load_class, &address, &parts.targets.0));
+        let load = &parts.loads[0];
+        let mut needed = load.registers.0.clone();
+        needed.extend(&sources);
+        let class = load_class(traits, load);
+        uops.push(Uop::new(class, &needed, &parts.targets.0).spelt(load.spelling));
     } else {
         for (place, address) in parts.loads.iter().enumerate() {
             let value = Reg::temporary(place);
-            uops.push(Uop::new(load_class, &address.0, &[value]));
+            let class = load_class(traits, address);
+            let load = Uop::new(class, &address.registers.0, &[value]);
+            uops.push(load.spelt(address.spelling));
             sources.push(value);
         }
         let after_load = !uops.is_empty();
@@ -177,7 +208,8 @@ fn uops(
         }
         let data = if traits.is_vector { Class::VecStoreData } else { Class::StoreData };
         for address in &parts.stores {
-            uops.push(Uop::new(Class::StoreAddress, &address.0, &[]));
+            let store = Uop::new(Class::StoreAddress, &address.registers.0, &[]);
+            uops.push(store.spelt(address.spelling));
             let value = match result {
                 Some(reg) => vec![reg],
                 None if is_branch => Vec::new(),
@@ -199,6 +231,14 @@ fn uops(
         uops.push(Uop::new(Class::Nop, &[], &parts.targets.0));
     }
     uops
+}
+
+fn load_class(traits: Traits, address: &Address) -> Class {
+    match (traits.is_vector, address.has_index) {
+        (true, _) => Class::VecLoad,
+        (false, true) => Class::IndexedLoad,
+        (false, false) => Class::Load,
+    }
 }
 
 /// A stack engine ahead of rename keeps the stack pointer: no unit, no latency.

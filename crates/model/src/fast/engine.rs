@@ -211,7 +211,7 @@ impl<W: Watcher> Engine<W> {
                 *loads_left = loads_left.saturating_sub(1);
                 self.load(place, instruction, op, issued, accesses, *loads_left == 0)
             }
-            Kind::StoreAddress => self.store_address(place, instruction, issued, accesses),
+            Kind::StoreAddress => self.store_address(place, instruction, op, issued, accesses),
             Kind::StoreData => self.store_data(op, issued),
         };
         let available = found.completed + self.shape.wakeup;
@@ -283,9 +283,9 @@ impl<W: Watcher> Engine<W> {
         let Some(piece) = accesses.next(false) else {
             return Found::at(issued + hit + extra, Cause::L1d);
         };
-        let found = self.load_piece(place, instruction.pc, piece, issued, hit, extra);
+        let found = self.load_piece(place, instruction.pc, op, piece, issued, hit);
         if takes_rest && accesses.has_more() {
-            return self.load_rest(place, instruction.pc, accesses, found, issued, (hit, extra));
+            return self.load_rest((place, instruction.pc), op, accesses, found, issued, hit);
         }
         found
     }
@@ -294,17 +294,17 @@ impl<W: Watcher> Engine<W> {
     #[cold]
     fn load_rest(
         &mut self,
-        place: usize,
-        pc: u64,
+        (place, pc): (usize, u64),
+        op: &Op,
         accesses: &mut Accesses<'_>,
         mut found: Found,
         issued: u64,
-        (hit, extra): (u64, u64),
+        hit: u64,
     ) -> Found {
         let mut at = issued;
         while let Some(piece) = accesses.next(false) {
             at += 1;
-            let one = self.load_piece(place, pc, piece, at, hit, extra);
+            let one = self.load_piece(place, pc, op, piece, at, hit);
             if one.completed > found.completed {
                 found = Found { address: found.address, ..one };
             }
@@ -317,11 +317,12 @@ impl<W: Watcher> Engine<W> {
         &mut self,
         place: usize,
         pc: u64,
+        op: &Op,
         piece: Piece,
         at: u64,
         hit: u64,
-        extra: u64,
     ) -> Found {
+        let extra = u64::from(op.latency);
         let outcome = self.memory.data::<true>(pc, piece.address, piece.size, false, at);
         if outcome.level > Level::L1 || outcome.joined {
             self.pending(at, at + u64::from(outcome.cycles));
@@ -333,9 +334,16 @@ impl<W: Watcher> Engine<W> {
         let mut store = NOBODY;
         match self.stores.meet(piece.address, piece.size, at) {
             None => {}
-            Some(Meeting::Forwarded(data, sequence)) => {
+            Some(Meeting::Forwarded(data, sequence, spelling)) => {
                 self.account.happened(place, Event::Forwards);
-                completed = (at + hit).max(data + self.shape.forward) + extra;
+                completed =
+                    if spelling == op.spelling && self.shape.renamed_forward < self.shape.forward {
+                        // Renaming joined them: the load need not even have its address.
+                        data + self.shape.renamed_forward
+                    } else {
+                        (at + hit).max(data + self.shape.forward) + extra
+                    };
+                completed = completed.max(at);
                 store = sequence;
             }
             Some(Meeting::Blocked(written, sequence)) => {
@@ -369,6 +377,7 @@ impl<W: Watcher> Engine<W> {
         &mut self,
         place: usize,
         instruction: &StaticInstruction,
+        op: &Op,
         issued: u64,
         accesses: &mut Accesses<'_>,
     ) -> Found {
@@ -384,6 +393,7 @@ impl<W: Watcher> Engine<W> {
                 line: issued + u64::from(cycles),
                 data: issued + 1,
                 sequence: self.sequence,
+                spelling: op.spelling,
             });
             found.address = found.address.or(Some(piece.address));
             found.level = found.level.max(outcome.level);
@@ -410,7 +420,14 @@ impl<W: Watcher> Engine<W> {
         for store in &self.waiting {
             let written = self.stores.write(self.shape.stores_per_cycle, retired, store.line);
             self.window.stores.push(written);
-            self.stores.remember(store.address, store.size, store.data, written, store.sequence);
+            self.stores.remember(
+                store.address,
+                store.size,
+                store.data,
+                written,
+                store.sequence,
+                store.spelling,
+            );
         }
         self.waiting.clear();
     }
