@@ -16,6 +16,8 @@
 mod engine;
 mod front;
 mod group;
+mod lives;
+mod memory;
 mod retire;
 mod ring;
 mod stores;
