@@ -1,16 +1,17 @@
 //! Timing a little of a program to know all of it, and how well.
 //!
-//! The run is cut into strata. In each, one window at a random place is timed; before it the core
+//! The first stretch is timed whole, so that short programs are known exactly. The rest is cut into
+//! strata. In each, one window at a random place is timed; before it the core
 //! runs a little unmeasured, and the rest of the stratum only warms the units. As long as the
 //! estimate is good enough, strata grow:
 //!
 //! ```text
-//! |......pM......|...pM.........|..........pM..................|    . warmed  p primed  M measured
+//! |CCCC|......pM......|...pM.........|..........pM.......|  C all timed  . warmed  p primed  M measured
 //! ```
 
 use metrology::{Coverage, Estimate};
 
-use crate::core::Settings;
+use crate::core::{Account, Accounting, Settings};
 use crate::event::{Counts, Event};
 use crate::fast::FastCore;
 use crate::machine::Machine;
@@ -20,6 +21,8 @@ use crate::warm::Warmer;
 /// How to sample.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Plan {
+    /// Instructions at the start that are all timed.
+    pub certain_instructions: u64,
     /// Instructions measured in a window.
     pub window_instructions: u64,
     /// Instructions timed before each window and not measured.
@@ -37,6 +40,7 @@ pub struct Plan {
 impl Default for Plan {
     fn default() -> Plan {
         Plan {
+            certain_instructions: 4_000_000,
             window_instructions: 10_000,
             prime_instructions: 2_000,
             stratum_instructions: 50_000,
@@ -62,8 +66,45 @@ impl Window {
     }
 }
 
+/// A stratum is never more than one part in so many of what ran before it.
+const LEAST_WINDOWS: u64 = 300;
+
+/// What the windows say of one event, added up as they come, so that memory does not grow.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    /// Σ weight · rate
+    weighted: f64,
+    /// Σ of what each pair of neighbours adds to the variance: w·w'·(r − r')²/2
+    spread: f64,
+    /// Σ of the squares of those
+    spread_squares: f64,
+}
+
+impl Sums {
+    fn add(&mut self, weight: f64, rate: f64, before: Option<(f64, f64)>) {
+        self.weighted += weight * rate;
+        if let Some((other, earlier)) = before {
+            let pair = weight * other * (rate - earlier).powi(2) / 2.0;
+            self.spread += pair;
+            self.spread_squares += pair * pair;
+        }
+    }
+
+    /// How many independent pairs the variance rests on (Satterthwaite): fewer than there are where
+    /// a few heavy or wild ones make most of it. Neighbouring pairs share a window, so that at best
+    /// two thirds count.
+    fn degrees_of_freedom(&self, windows: u64) -> f64 {
+        let most = ((windows - 1) as f64 * 2.0 / 3.0).max(1.0);
+        if self.spread_squares == 0.0 {
+            return most;
+        }
+        (2.0 * self.spread * self.spread / self.spread_squares).clamp(1.0, most)
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
+    Certain,
     Warm,
     Prime,
     Measure,
@@ -82,7 +123,15 @@ pub struct SampledCore {
     stratum: u64,
     offset: u64,
     before: Counts,
-    windows: Vec<Window>,
+    /// How many windows were measured, how many instructions they stand for, and the last one.
+    windows: u64,
+    covered: u64,
+    last: Option<Window>,
+    sums: Box<[Sums]>,
+    /// What was counted in the stretch that was timed whole, once it is over.
+    certain: Option<Counts>,
+    /// As in an account: runs of every instruction, timed or not.
+    steps: Vec<i64>,
     dice: u64,
     first_pcs: Vec<u64>,
 }
@@ -93,13 +142,18 @@ impl SampledCore {
         let mut sampled = SampledCore {
             warmer: Warmer::new(machine),
             core: FastCore::new(machine, settings),
-            phase: Phase::Warm,
+            phase: Phase::Certain,
             instructions: 0,
             in_stratum: 0,
             stratum: plan.stratum_instructions,
             offset: 0,
             before: Counts::default(),
-            windows: Vec::new(),
+            windows: 0,
+            covered: 0,
+            last: None,
+            sums: vec![Sums::default(); Event::COUNT].into(),
+            certain: None,
+            steps: Vec::new(),
             dice: plan.seed.wrapping_mul(2).wrapping_add(1),
             first_pcs: Vec::new(),
             plan,
@@ -113,33 +167,52 @@ impl SampledCore {
         self.instructions
     }
 
-    /// The windows measured so far.
-    pub fn windows(&self) -> &[Window] {
-        &self.windows
+    /// How many windows were measured so far.
+    pub fn windows(&self) -> u64 {
+        self.windows
     }
 
-    /// The estimated count of an event over the whole run; none with fewer than two windows.
+    /// The window that was measured last.
+    pub fn last_window(&self) -> Option<&Window> {
+        self.last.as_ref()
+    }
+
+    /// The core that times the windows.
+    pub fn core(&self) -> &FastCore {
+        &self.core
+    }
+
+    /// How often each static instruction ran, timed or not: exact.
+    pub fn runs(&self) -> Vec<u64> {
+        running_sums(&self.steps)
+    }
+
+    /// Whether every instruction so far was timed.
+    pub fn is_exact(&self) -> bool {
+        self.certain.is_none()
+    }
+
+    /// The estimated count of an event over the whole run; none with fewer than two windows, unless
+    /// everything was timed.
     ///
     /// Each stratum's rate is its window's. How far that may be off is judged by how much
     /// neighbouring windows differ, which overstates it where the program drifts.
     pub fn estimate(&self, event: Event) -> Option<Estimate> {
-        let n = self.windows.len();
+        let n = self.windows;
+        let Some(certain) = &self.certain else {
+            return Some(Estimate::exact(self.core.counts()[event] as f64));
+        };
+        let uncertain = self.instructions.saturating_sub(certain[Event::Instructions]);
         if n < 2 {
-            return None;
+            return a_little_more(certain, event, uncertain);
         }
-        let covered: u64 = self.windows.iter().map(|window| window.stands_for).sum();
-        let scale = self.instructions as f64 / covered.max(1) as f64;
-        let sum: f64 = self.windows.iter().map(|w| w.stands_for as f64 * w.rate(event)).sum();
-        let pairs = self.windows.windows(2).map(|pair| {
-            let step = pair[0].rate(event) - pair[1].rate(event);
-            pair[0].stands_for as f64 * pair[1].stands_for as f64 * step * step / 2.0
-        });
-        let variance = pairs.sum::<f64>() * n as f64 / (n - 1) as f64;
+        let scale = uncertain as f64 / self.covered.max(1) as f64;
+        let sums = &self.sums[event as usize];
+        let variance = sums.spread * n as f64 / (n - 1) as f64;
         Some(Estimate {
-            value: sum * scale,
+            value: certain[event] as f64 + sums.weighted * scale,
             standard_uncertainty: variance.sqrt() * scale,
-            // Differences of neighbours share windows: two thirds of them are independent.
-            degrees_of_freedom: ((n - 1) as f64 * 2.0 / 3.0).max(1.0),
+            degrees_of_freedom: sums.degrees_of_freedom(n),
         })
     }
 
@@ -169,6 +242,13 @@ impl SampledCore {
         let measure_from = self.offset + self.plan.prime_instructions;
         let measure_to = measure_from + self.plan.window_instructions;
         match self.phase {
+            Phase::Certain if self.instructions >= self.plan.certain_instructions => {
+                self.core.settle(Some(pc));
+                self.certain = Some(self.core.counts());
+                self.exchange();
+                self.phase = Phase::Warm;
+                self.begin_stratum();
+            }
             Phase::Warm if self.in_stratum >= self.offset && self.in_stratum < measure_to => {
                 self.warmer.settle(pc);
                 self.exchange();
@@ -181,7 +261,7 @@ impl SampledCore {
             Phase::Measure if self.in_stratum >= measure_to => {
                 self.core.settle(Some(pc));
                 let counts = self.core.counts().since(&self.before);
-                self.windows.push(Window { stands_for: self.stratum, counts });
+                self.measured(Window { stands_for: self.stratum, counts });
                 self.exchange();
                 self.phase = Phase::Warm;
             }
@@ -193,6 +273,14 @@ impl SampledCore {
         }
     }
 
+    #[inline]
+    fn count_run(&mut self, id: BlockId, ran: u16) {
+        let Some(block) = self.core.program().blocks.get(id.0 as usize) else { return };
+        let (first, count) = (block.first as usize, u32::from(ran).min(block.count) as usize);
+        self.steps[first] += 1;
+        self.steps[first + count] -= 1;
+    }
+
     /// Hands the units from the warmer to the core, or back.
     fn exchange(&mut self) {
         let (memory, predictor) = self.warmer.units_mut();
@@ -201,18 +289,54 @@ impl SampledCore {
         std::mem::swap(predictor, core_predictor);
     }
 
+    /// Adds a window to every event's sums.
+    fn measured(&mut self, window: Window) {
+        let weight = window.stands_for as f64;
+        for &event in Event::ALL {
+            let before = self.last.as_ref().map(|last| (last.stands_for as f64, last.rate(event)));
+            self.sums[event as usize].add(weight, window.rate(event), before);
+        }
+        self.windows += 1;
+        self.covered += window.stands_for;
+        self.last = Some(window);
+    }
+
     /// Widens the strata while the estimate is good enough, narrows them while it is not.
     fn adapt(&mut self) {
-        if self.windows.len() < 8 {
+        if self.windows < 8 {
             return;
         }
         let Some(error) = self.relative_error() else { return };
         if error < 0.7 * self.plan.error {
-            self.stratum = (self.stratum * 2).min(self.plan.stratum_max_instructions);
+            // No window may come to speak for too much: a few heavy ones would decide everything,
+            // and how far they are off could not be told from so few.
+            let most = self.instructions / LEAST_WINDOWS;
+            let most = most.min(self.plan.stratum_max_instructions);
+            self.stratum = (self.stratum * 2).min(most).max(self.plan.stratum_instructions);
         } else if error > self.plan.error {
             self.stratum = (self.stratum / 2).max(self.plan.stratum_instructions);
         }
     }
+}
+
+/// What was timed whole, and a little more that was not: at its rate, give or take all of it.
+fn a_little_more(certain: &Counts, event: Event, uncertain: u64) -> Option<Estimate> {
+    let timed = certain[Event::Instructions];
+    if timed == 0 {
+        return None;
+    }
+    let more = certain[event] as f64 * uncertain as f64 / timed as f64;
+    // Anything from nothing to twice as much is as likely: a rectangle of that half-width.
+    Some(Estimate::known(certain[event] as f64 + more, more / 3.0_f64.sqrt()))
+}
+
+/// Runs from steps: how often a run began at an instruction, less how often one ended before it.
+fn running_sums(steps: &[i64]) -> Vec<u64> {
+    let sums = steps.iter().scan(0_i64, |sum, step| {
+        *sum += step;
+        Some(*sum as u64)
+    });
+    sums.take(steps.len().saturating_sub(1)).collect()
 }
 
 impl CoreListener for SampledCore {
@@ -224,6 +348,7 @@ impl CoreListener for SampledCore {
             self.first_pcs.resize(place + 1, 0);
         }
         self.first_pcs[place] = block.instructions.first().map_or(0, |code| code.pc);
+        self.steps.resize(self.core.program().instructions.len() + 1, 0);
     }
 
     fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
@@ -231,10 +356,68 @@ impl CoreListener for SampledCore {
         self.turn(pc);
         match self.phase {
             Phase::Warm => self.warmer.executed(id, ran, accesses),
-            Phase::Prime | Phase::Measure => self.core.executed(id, ran, accesses),
+            Phase::Certain | Phase::Prime | Phase::Measure => {
+                self.core.executed(id, ran, accesses);
+            }
         }
+        self.count_run(id, ran);
         self.instructions += u64::from(ran);
         self.in_stratum += u64::from(ran);
+    }
+
+    fn interrupted(&mut self) {
+        if self.phase != Phase::Warm {
+            self.core.interrupted();
+        }
+    }
+
+    fn forked(&mut self) {
+        // The units stay; the child's estimate begins anew, with strata.
+        if self.phase == Phase::Certain {
+            self.exchange();
+        }
+        self.phase = Phase::Warm;
+        self.windows = 0;
+        self.covered = 0;
+        self.last = None;
+        self.sums.fill(Sums::default());
+        self.certain = Some(Counts::default());
+        self.instructions = 0;
+        self.stratum = self.plan.stratum_instructions;
+        self.begin_stratum();
+    }
+}
+
+impl Accounting for SampledCore {
+    fn settle_all(&mut self) {
+        if self.phase == Phase::Certain {
+            self.core.finish();
+        }
+    }
+
+    fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for &event in Event::ALL {
+            counts[event] = self.estimate(event).map_or(0, |e| e.value.round() as u64);
+        }
+        // Instructions are counted, not estimated.
+        counts[Event::Instructions] = self.instructions;
+        counts
+    }
+
+    fn account(&self) -> &Account {
+        self.core.account()
+    }
+
+    fn runs(&self) -> Vec<u64> {
+        SampledCore::runs(self)
+    }
+
+    fn estimate(&self, event: Event) -> Option<Estimate> {
+        match event {
+            Event::Instructions => Some(Estimate::exact(self.instructions as f64)),
+            _ => SampledCore::estimate(self, event),
+        }
     }
 }
 
@@ -279,6 +462,7 @@ mod tests {
                 window_instructions: 2000,
                 prime_instructions: 1000,
                 stratum_instructions: 15_000,
+                certain_instructions: 0,
                 seed,
                 ..Plan::default()
             };
@@ -287,8 +471,8 @@ mod tests {
             assert_eq!(sampled.instructions(), full.counts()[Event::Instructions]);
             let cycles = sampled.estimate(Event::Cycles).unwrap();
             held += u32::from(cycles.interval(Coverage::P95).holds(truth));
-            let timed: u64 = sampled.windows().iter().map(|w| w.counts[Event::Instructions]).sum();
-            assert!(timed * 5 < sampled.instructions(), "{timed}");
+            let timed = sampled.core().account().totals[Event::Instructions];
+            assert!(timed * 4 < sampled.instructions(), "{timed}");
             let off = (cycles.value / truth - 1.0).abs();
             assert!(off < 0.15, "seed {seed}: {} against {truth}", cycles.value);
         }
@@ -298,20 +482,39 @@ mod tests {
     #[test]
     fn a_uniform_program_is_known_well_from_few_windows() {
         let zen4 = machine("zen4", &[]);
-        let mut sampled = SampledCore::new(&zen4, Settings::default(), Plan::default());
+        let plan = Plan { certain_instructions: 0, ..Plan::default() };
+        let mut sampled = SampledCore::new(&zen4, Settings::default(), plan);
         repeat(&mut sampled, IMUL_RAX_RAX, 2_000_000);
         let cycles = sampled.estimate(Event::Cycles).unwrap();
         let truth = 3.0 * 2_000_000.0;
         assert!((cycles.value / truth - 1.0).abs() < 0.01, "{}", cycles.value);
         assert!(sampled.relative_error().unwrap() < 0.03);
-        assert!(sampled.windows().len() < 20, "{}", sampled.windows().len());
+        assert!(sampled.windows() < 50, "{}", sampled.windows());
     }
 
     #[test]
     fn nothing_is_claimed_from_fewer_than_two_windows() {
-        let mut sampled =
-            SampledCore::new(&machine("zen4", &[]), Settings::default(), Plan::default());
+        let plan = Plan { certain_instructions: 0, ..Plan::default() };
+        let mut sampled = SampledCore::new(&machine("zen4", &[]), Settings::default(), plan);
         repeat(&mut sampled, NOP, 6400);
         assert_eq!(sampled.estimate(Event::Cycles), None);
+    }
+
+    #[test]
+    fn a_short_program_is_known_exactly_and_runs_always_are() {
+        let zen4 = machine("zen4", &[]);
+        let mut full = FastCore::new(&zen4, Settings::default());
+        let mut sampled = SampledCore::new(&zen4, Settings::default(), Plan::default());
+        program(&mut full, 4, 20_000);
+        program(&mut sampled, 4, 20_000);
+        full.finish();
+        sampled.settle_all();
+        assert!(sampled.is_exact());
+        assert_eq!(Accounting::counts(&sampled), full.counts());
+        let plan = Plan { certain_instructions: 10_000, ..Plan::default() };
+        let mut sampled = SampledCore::new(&zen4, Settings::default(), plan);
+        program(&mut sampled, 4, 20_000);
+        assert!(!sampled.is_exact());
+        assert_eq!(sampled.runs(), full.account().runs());
     }
 }

@@ -18,6 +18,8 @@ pub enum Unit {
     Hertz,
     /// A number of things.
     Number,
+    /// A large number of things, whole.
+    Count,
 }
 
 /// One value. What was not counted is never written as 0.
@@ -100,6 +102,7 @@ fn number(value: f64, unit: Unit) -> String {
         Unit::Seconds => duration(value),
         Unit::Ratio => format!("{value:.2}×"),
         Unit::Hertz => format!("{value:.0} Hz"),
+        Unit::Count => group_digits(value.max(0.0).round() as u64),
         Unit::Number if value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0}"),
         Unit::Number => format!("{value:.3}"),
     }
@@ -114,6 +117,10 @@ fn estimate(value: f64, interval: Interval, unit: Unit) -> String {
         Unit::Ratio => format!("{value:.2}× ±{half:.2}"),
         Unit::Hertz => format!("{value:.0} ± {half:.0} Hz"),
         Unit::Number => format!("{value:.3} ± {half:.3}"),
+        Unit::Count => {
+            let relative = 100.0 * half / value.abs().max(f64::MIN_POSITIVE);
+            format!("{} ±{relative:4.1} %", number(value, unit))
+        }
     }
 }
 

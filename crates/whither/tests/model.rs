@@ -22,7 +22,7 @@ fn can_model() -> bool {
 }
 
 fn modelled(arguments: &[&str]) -> Value {
-    let mut all = vec!["model", "--json", "--machine", "zen4", "--pin", "--"];
+    let mut all = vec!["model", "--full", "--json", "--machine", "zen4", "--pin", "--"];
     all.extend(arguments);
     let output = whither(&all);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -1,7 +1,9 @@
 //! What a core that keeps an account can be asked.
 
+use metrology::Estimate;
+
 use super::Account;
-use crate::event::Counts;
+use crate::event::{Counts, Event};
 use crate::stream::CoreListener;
 
 /// A listener with an account.
@@ -9,9 +11,19 @@ pub trait Accounting: CoreListener {
     /// Lets everything in flight retire, so that the account is whole.
     fn settle_all(&mut self);
 
-    /// Every event's count so far.
+    /// Every event's count so far, estimated where not everything was timed.
     fn counts(&self) -> Counts;
 
-    /// The account by instruction.
+    /// The account by instruction of what was timed.
     fn account(&self) -> &Account;
+
+    /// How often each static instruction ran, timed or not.
+    fn runs(&self) -> Vec<u64> {
+        self.account().runs()
+    }
+
+    /// The count of an event with its uncertainty; none where too little was timed to tell.
+    fn estimate(&self, event: Event) -> Option<Estimate> {
+        Some(Estimate::exact(self.counts()[event] as f64))
+    }
 }

@@ -26,7 +26,8 @@ use fetch::Fetch;
 
 use crate::cause::Cause;
 use crate::core::{
-    Accesses, Account, Piece, Settings, Shape, Silent, Watcher, add_memory, count_static,
+    Accesses, Account, Accounting, Piece, Settings, Shape, Silent, Watcher, add_memory,
+    count_static,
 };
 use crate::event::{Counts, Event};
 use crate::machine::Machine;
@@ -201,6 +202,20 @@ impl<W: Watcher> ReferenceCore<W> {
             }
             self.stores.pop_front();
         }
+    }
+}
+
+impl<W: Watcher> Accounting for ReferenceCore<W> {
+    fn settle_all(&mut self) {
+        self.finish();
+    }
+
+    fn counts(&self) -> Counts {
+        ReferenceCore::counts(self)
+    }
+
+    fn account(&self) -> &Account {
+        ReferenceCore::account(self)
     }
 }
 

@@ -7,6 +7,17 @@ use model::core::{Ideal, Mode, Settings};
 pub enum CoreAsk {
     /// The one-pass core, for every instruction.
     Fast,
+    /// The one-pass core in random windows, warmed in between.
+    Sampled {
+        /// The relative half-width of the cycles that is good enough, in millionths.
+        error_ppm: u32,
+        /// Where the windows fall.
+        seed: u64,
+    },
+    /// The core that steps cycle by cycle.
+    Reference,
+    /// No core: only caches, translation and predictors, to see what warming costs.
+    Warm,
 }
 
 /// A machine and how to run it.
@@ -33,7 +44,10 @@ impl ModelAsk {
     /// As a line of the settings; the machine file goes apart.
     pub(crate) fn to_line(&self) -> String {
         let core = match self.core {
-            CoreAsk::Fast => "fast",
+            CoreAsk::Fast => "fast".to_owned(),
+            CoreAsk::Sampled { error_ppm, seed } => format!("sampled:{error_ppm}:{seed}"),
+            CoreAsk::Reference => "reference".to_owned(),
+            CoreAsk::Warm => "warm".to_owned(),
         };
         let mode = MODES.iter().find(|(_, mode)| *mode == self.settings.mode);
         let mode = mode.map_or("native", |(name, _)| name);
@@ -45,7 +59,12 @@ impl ModelAsk {
         let mut words = line.splitn(4, ' ');
         let core = match words.next()? {
             "fast" => CoreAsk::Fast,
-            _ => return None,
+            "reference" => CoreAsk::Reference,
+            "warm" => CoreAsk::Warm,
+            sampled => {
+                let (error, seed) = sampled.strip_prefix("sampled:")?.split_once(':')?;
+                CoreAsk::Sampled { error_ppm: error.parse().ok()?, seed: seed.parse().ok()? }
+            }
         };
         let mode = words.next()?;
         let mode = MODES.iter().find(|(name, _)| *name == mode)?.1;
@@ -62,9 +81,12 @@ mod tests {
     #[test]
     fn what_is_asked_comes_back_and_odd_lines_do_not() {
         let settings = Settings { mode: Mode::Single, ideal: Ideal(5) };
-        let name = "my machine".to_owned();
-        let ask = ModelAsk { name, machine: "x".into(), core: CoreAsk::Fast, settings };
-        assert_eq!(ModelAsk::from_line(&ask.to_line(), "x".into()), Some(ask));
+        let sampled = CoreAsk::Sampled { error_ppm: 30_000, seed: 7 };
+        for core in [CoreAsk::Fast, sampled, CoreAsk::Reference, CoreAsk::Warm] {
+            let name = "my machine".to_owned();
+            let ask = ModelAsk { name, machine: "x".into(), core, settings };
+            assert_eq!(ModelAsk::from_line(&ask.to_line(), "x".into()), Some(ask));
+        }
         for line in ["", "fast", "slow native 0 m", "fast odd 0 m", "fast native x m"] {
             assert_eq!(ModelAsk::from_line(line, String::new()), None, "{line}");
         }

@@ -7,7 +7,10 @@ use model::core::{Account, Accounting};
 use model::event::{Counts, Event, HAPPENING_FIRST, HAPPENINGS};
 use model::fast::FastCore;
 use model::machine::Machine;
+use model::reference::ReferenceCore;
+use model::sampled::{Plan, SampledCore};
 use model::stream::{Access, BlockId, CoreListener, StaticBlock};
+use model::warm::Warmer;
 
 use super::{CHUNK_ROWS, CoreAsk, ModelAsk, ROW_WORDS};
 use crate::results::Publisher;
@@ -30,6 +33,19 @@ pub fn make(ask: &ModelAsk, current: CurrentResults, thread: u32) -> Option<Box<
             let core = FastCore::new(&machine, ask.settings);
             Some(Box::new(Modelled::new(core, current, thread)))
         }
+        CoreAsk::Sampled { error_ppm, seed } => {
+            let error = f64::from(error_ppm) / 1e6;
+            // Threads are sampled at places of their own.
+            let seed = seed.wrapping_add(u64::from(thread) << 32);
+            let core =
+                SampledCore::new(&machine, ask.settings, Plan { error, seed, ..Plan::default() });
+            Some(Box::new(Modelled::new(core, current, thread)))
+        }
+        CoreAsk::Reference => {
+            let core = ReferenceCore::new(&machine, ask.settings);
+            Some(Box::new(Modelled::new(core, current, thread)))
+        }
+        CoreAsk::Warm => Some(Box::new(Warmer::new(&machine))),
     }
 }
 
@@ -39,6 +55,7 @@ struct Before {
     counts: Counts,
     account: Account,
     runs: Vec<u64>,
+    timed: Vec<u64>,
 }
 
 /// One thread's core.
@@ -75,20 +92,31 @@ impl<C: Accounting> Modelled<C> {
         self.totals_due = TOTALS_EVERY;
         let counts = self.core.counts();
         let counts = self.before.as_ref().map_or(counts.clone(), |b| counts.since(&b.counts));
-        let bytes: Vec<u8> = counts.0.iter().flat_map(|count| count.to_le_bytes()).collect();
+        let mut bytes: Vec<u8> = counts.0.iter().flat_map(|count| count.to_le_bytes()).collect();
+        for &event in Event::ALL {
+            // Where too little was timed to tell, anything may be true.
+            let (u, dof) = self
+                .core
+                .estimate(event)
+                .map_or((f64::INFINITY, 1.0), |e| (e.standard_uncertainty, e.degrees_of_freedom));
+            bytes.extend(u.to_le_bytes());
+            bytes.extend(dof.to_le_bytes());
+        }
         self.totals.publish(&bytes);
     }
 
     #[cold]
     fn publish_rows(&mut self) {
         self.rows_due = ROWS_EVERY;
-        let runs = self.core.account().runs();
-        for (instruction, runs) in runs.into_iter().enumerate().filter(|(_, runs)| *runs > 0) {
-            self.publish_row(instruction, runs);
+        let (runs, timed) = (self.core.runs(), self.core.account().runs());
+        for (instruction, (runs, timed)) in runs.into_iter().zip(timed).enumerate() {
+            if runs > 0 {
+                self.publish_row(instruction, runs, timed);
+            }
         }
     }
 
-    fn publish_row(&mut self, instruction: usize, runs: u64) {
+    fn publish_row(&mut self, instruction: usize, runs: u64, timed: u64) {
         let number = instruction / CHUNK_ROWS;
         if self.slabs.len() <= number {
             self.slabs.resize(number + 1, None);
@@ -99,10 +127,9 @@ impl<C: Accounting> Modelled<C> {
         }
         let Some(slab) = self.slabs[number] else { return };
         let start = instruction % CHUNK_ROWS * ROW_WORDS;
-        let mut row = row_of(self.core.account(), instruction, runs);
+        let mut row = row_of(self.core.account(), instruction, runs, timed);
         if let Some(before) = &self.before {
-            let runs = before.runs.get(instruction).copied().unwrap_or(0);
-            let earlier = row_of(&before.account, instruction, runs);
+            let earlier = before.row(instruction);
             row.iter_mut().zip(earlier).for_each(|(now, then)| *now = now.wrapping_sub(then));
         }
         if let Some(cells) = slab.get(start..start + ROW_WORDS) {
@@ -117,11 +144,19 @@ impl<C: Accounting> Modelled<C> {
     }
 }
 
-fn row_of(account: &Account, instruction: usize, runs: u64) -> [u64; ROW_WORDS] {
+impl Before {
+    fn row(&self, instruction: usize) -> [u64; ROW_WORDS] {
+        let of = |list: &[u64]| list.get(instruction).copied().unwrap_or(0);
+        row_of(&self.account, instruction, of(&self.runs), of(&self.timed))
+    }
+}
+
+fn row_of(account: &Account, instruction: usize, runs: u64, timed: u64) -> [u64; ROW_WORDS] {
     let mut row = [0; ROW_WORDS];
     row[0] = account.ticks(instruction);
     row[1] = runs;
-    for (place, word) in row[2..].iter_mut().enumerate().take(HAPPENINGS) {
+    row[2] = timed;
+    for (place, word) in row[3..].iter_mut().enumerate().take(HAPPENINGS) {
         let event = Event::ALL[HAPPENING_FIRST + place];
         *word = account.happenings(instruction, event).unwrap_or(0);
     }
@@ -166,7 +201,8 @@ impl<C: Accounting> CoreListener for Modelled<C> {
         self.core.forked();
         self.core.settle_all();
         let account = self.core.account().clone();
-        let before = Before { counts: self.core.counts(), runs: account.runs(), account };
+        let (runs, timed) = (self.core.runs(), account.runs());
+        let before = Before { counts: self.core.counts(), runs, timed, account };
         self.before = Some(Box::new(before));
         self.thread = 0;
         self.slabs.clear();

@@ -20,8 +20,8 @@ pub use read::{InstructionRow, ModelledThread};
 
 use model::event::HAPPENINGS;
 
-/// The words of an instruction's row: ticks, runs, happenings.
-pub(crate) const ROW_WORDS: usize = 2 + HAPPENINGS;
+/// The words of an instruction's row: ticks, runs, runs that were timed, happenings in those.
+pub(crate) const ROW_WORDS: usize = 3 + HAPPENINGS;
 /// How many rows a chunk of the results file holds.
 pub(crate) const CHUNK_ROWS: usize = 128;
 

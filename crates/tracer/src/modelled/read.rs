@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use metrology::Estimate;
 use model::event::{Counts, Event, HAPPENING_FIRST, HAPPENINGS};
 
 use super::{CHUNK_ROWS, ROW_WORDS};
@@ -13,21 +14,38 @@ pub struct InstructionRow {
     pub ticks: u64,
     /// How often it ran.
     pub runs: u64,
+    /// How many of its runs were timed; ticks and happenings are of those.
+    pub timed: u64,
     happenings: [u64; HAPPENINGS],
 }
 
 impl InstructionRow {
-    /// How often something happened to it.
+    /// Its time over all its runs, in ticks: as measured where all were timed, else at the rate of
+    /// those that were. None where it ran and was never timed.
+    pub fn ticks_of_all(&self) -> Option<u64> {
+        match (self.timed, self.runs) {
+            (timed, runs) if timed == runs => Some(self.ticks),
+            (0, _) => None,
+            (timed, runs) => {
+                let scaled = u128::from(self.ticks) * u128::from(runs) / u128::from(timed);
+                u64::try_from(scaled).ok()
+            }
+        }
+    }
+
+    /// How often something happened to it in the runs that were timed.
     pub fn happenings(&self, event: Event) -> Option<u64> {
         event.happening().and_then(|place| self.happenings.get(place).copied())
     }
 }
 
 /// What the core of one thread counted.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct ModelledThread {
-    /// Every event's total.
+    /// Every event's total, estimated where not everything was timed.
     pub totals: Counts,
+    /// How sure each total is, in the order of the events.
+    pub uncertainty: Vec<(f64, f64)>,
     /// By static instruction, numbered as the blocks of the process tell them; those that never
     /// ran are left out.
     pub rows: BTreeMap<u32, InstructionRow>,
@@ -36,13 +54,19 @@ pub struct ModelledThread {
 impl ModelledThread {
     /// Takes the totals that were published; `None` if the bytes are not totals.
     pub(crate) fn set_totals(&mut self, bytes: &[u8]) -> Option<()> {
-        let words = bytes.chunks_exact(8);
-        if words.len() != Event::COUNT || !words.remainder().is_empty() {
+        let (totals, rest) = bytes.split_at_checked(Event::COUNT * 8)?;
+        if rest.len() != Event::COUNT * 16 {
             return None;
         }
-        for (total, word) in self.totals.0.iter_mut().zip(words) {
-            *total = u64::from_le_bytes(word.try_into().ok()?);
+        let word = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes).ok();
+        for (total, bytes) in self.totals.0.iter_mut().zip(totals.chunks_exact(8)) {
+            *total = word(bytes)?;
         }
+        let pair = |pair: &[u8]| {
+            let (u, dof) = pair.split_at_checked(8)?;
+            Some((f64::from_bits(word(u)?), f64::from_bits(word(dof)?)))
+        };
+        self.uncertainty = rest.chunks_exact(16).map(pair).collect::<Option<_>>()?;
         Some(())
     }
 
@@ -54,27 +78,23 @@ impl ModelledThread {
                 *word = bytes.try_into().map_or(0, u64::from_le_bytes);
             }
             let mut happenings = [0; HAPPENINGS];
-            happenings.copy_from_slice(&words[2..]);
-            let row = InstructionRow { ticks: words[0], runs: words[1], happenings };
+            happenings.copy_from_slice(&words[3..]);
+            let row =
+                InstructionRow { ticks: words[0], runs: words[1], timed: words[2], happenings };
             if row.runs > 0 {
                 self.rows.insert(first.saturating_add(index as u32), row);
             }
         }
     }
 
-    /// Adds up threads of one process.
-    pub fn add(&mut self, other: &ModelledThread) {
-        for (total, more) in self.totals.0.iter_mut().zip(other.totals.0) {
-            *total = total.saturating_add(more);
-        }
-        for (&place, row) in &other.rows {
-            let empty = InstructionRow { ticks: 0, runs: 0, happenings: [0; HAPPENINGS] };
-            let sum = self.rows.entry(place).or_insert(empty);
-            sum.ticks = sum.ticks.saturating_add(row.ticks);
-            sum.runs = sum.runs.saturating_add(row.runs);
-            for (sum, more) in sum.happenings.iter_mut().zip(row.happenings) {
-                *sum = sum.saturating_add(more);
+    /// The total of an event with its uncertainty.
+    pub fn estimate(&self, event: Event) -> Estimate {
+        let value = self.totals[event] as f64;
+        match self.uncertainty.get(event as usize) {
+            Some(&(standard_uncertainty, degrees_of_freedom)) => {
+                Estimate { value, standard_uncertainty, degrees_of_freedom }
             }
+            None => Estimate::exact(value),
         }
     }
 }

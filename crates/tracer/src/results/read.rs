@@ -90,7 +90,7 @@ pub struct Tail {
 }
 
 /// A results file as it was found.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct ProcessFile {
     /// Which process it is.
     pub key: ProcessKey,

@@ -122,6 +122,18 @@ pub(crate) struct ModelArguments {
     /// this host]
     #[arg(short, long, value_name = "MACHINE")]
     pub(crate) machine: Option<String>,
+    /// Time every instruction instead of sampling
+    #[arg(long, conflicts_with = "error")]
+    pub(crate) full: bool,
+    /// Sample until the cycles are known this well, at 95 % [default: 3%]
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) error: Option<String>,
+    /// Where the samples fall
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Time every instruction on this core
+    #[arg(long, value_enum, value_name = "CORE", conflicts_with_all = ["full", "error"])]
+    pub(crate) core: Option<CoreArgument>,
     /// Make parts of the machine perfect: dl1, dmiss, imiss, bmisp, win, bw, shalu, lgalu, dep
     #[arg(long, value_name = "PART,…", value_delimiter = ',')]
     pub(crate) ideal: Vec<String>,
@@ -141,6 +153,16 @@ pub(crate) struct ModelArguments {
     #[arg(required = true, trailing_var_arg = true,
           value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) program: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CoreArgument {
+    /// In one pass, as --full
+    Fast,
+    /// Cycle by cycle, slower and closer
+    Reference,
+    /// None: caches, translation and predictors only
+    Warm,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

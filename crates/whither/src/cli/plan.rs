@@ -12,10 +12,11 @@ use image::Syntax;
 use model::core::{Ideal, Mode, Settings};
 use model::machine::Machine;
 use pmu::{EventTable, event_sets, nearest, parse_event, parse_events};
+use tracer::modelled::CoreAsk;
 use vocab::Event;
 
 use super::arguments::{
-    Arguments, Command, ModeArgument, ModelArguments, RunArguments, SyntaxArgument,
+    Arguments, Command, CoreArgument, ModeArgument, ModelArguments, RunArguments, SyntaxArgument,
 };
 use crate::failure::{ERROR, Failure, RUN_FAILED, USAGE};
 use crate::output::{Output, Stream};
@@ -63,6 +64,7 @@ pub(crate) struct ModelJob {
     /// The text of the machine's file, which travels to the plugin.
     pub(crate) machine_text: String,
     pub(crate) settings: Settings,
+    pub(crate) core: CoreAsk,
     pub(crate) is_repeatable: bool,
     pub(crate) procedures: usize,
     /// Whether what the program writes is dropped.
@@ -78,6 +80,7 @@ impl ModelJob {
             machine,
             machine_text,
             settings: Settings::default(),
+            core: sampled(None, 1)?,
             is_repeatable: false,
             procedures: 0,
             drops_output: true,
@@ -196,10 +199,28 @@ fn model_job(model: ModelArguments) -> Result<ModelJob, Failure> {
         machine,
         machine_text,
         settings: Settings { mode, ideal },
+        core: match (model.full, model.core) {
+            (true, _) | (false, Some(CoreArgument::Fast)) => CoreAsk::Fast,
+            (false, Some(CoreArgument::Reference)) => CoreAsk::Reference,
+            (false, Some(CoreArgument::Warm)) => CoreAsk::Warm,
+            (false, None) => sampled(model.error.as_deref(), model.seed)?,
+        },
         is_repeatable: model.pin,
         procedures: model.procedures,
         drops_output: false,
     })
+}
+
+/// 3 % unless asked otherwise.
+fn sampled(error: Option<&str>, seed: u64) -> Result<CoreAsk, Failure> {
+    let text = error.unwrap_or("3%");
+    let digits = text.strip_suffix('%').unwrap_or(text).trim();
+    let percent = digits.parse::<f64>().ok().filter(|p| (0.1..=50.0).contains(p));
+    let percent = percent.ok_or_else(|| {
+        Failure::new(RUN_FAILED, format!("'{text}' is no error to sample to"))
+            .remedy("give a percentage from 0.1% to 50%, or --full to time everything")
+    })?;
+    Ok(CoreAsk::Sampled { error_ppm: (percent * 1e4).round() as u32, seed })
 }
 
 fn ideal_named(name: &str) -> Result<Ideal, Failure> {

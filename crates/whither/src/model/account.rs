@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
+use metrology::{Coverage, Estimate};
 use model::core::TICKS;
-use model::event::{Counts, Event as ModelEvent};
+use model::event::Event as ModelEvent;
 use model::machine::Machine;
+use show::{Cell, Unit};
 use tracer::counts::{PlacedBlock, ProcessCounts};
 use tracer::launch::Finished;
 use tracer::modelled::{InstructionRow, ModelledThread};
@@ -28,7 +30,7 @@ pub(crate) struct ModelledProcess {
     pub(crate) pid: u32,
     pub(crate) program: String,
     pub(crate) threads: usize,
-    pub(crate) totals: Counts,
+    pub(crate) totals: Totals,
     /// Programs that it became without being followed.
     pub(crate) lost_execs: Vec<String>,
     pub(crate) is_complete: bool,
@@ -39,7 +41,9 @@ pub(crate) struct ModelledProcess {
 pub(crate) struct ModelledRun {
     pub(crate) exit: ExitStatus,
     /// Over all processes and threads.
-    pub(crate) totals: Counts,
+    pub(crate) totals: Totals,
+    /// Instructions that ran and were never in a window: their time is unknown.
+    pub(crate) untimed: Count,
     pub(crate) processes: Vec<ModelledProcess>,
     /// Ticks and runs by image and offset.
     pub(crate) profile: Profile,
@@ -58,7 +62,8 @@ impl ModelledRun {
         let events = vec![event("cycles", 0), event("instructions", 1)];
         let mut run = ModelledRun {
             exit: finished.status,
-            totals: Counts::default(),
+            totals: Totals::default(),
+            untimed: Count::ZERO,
             processes: Vec::new(),
             profile: Profile::empty(epoch, Source::Modelled, events),
             missing_instruction: finished.missing_instruction(),
@@ -79,17 +84,17 @@ impl ModelledRun {
     }
 
     fn add_process(&mut self, process: &ProcessCounts, threads: &BTreeMap<u32, ModelledThread>) {
-        let mut whole = ModelledThread::default();
-        threads.values().for_each(|thread| whole.add(thread));
-        for (total, more) in self.totals.0.iter_mut().zip(whole.totals.0) {
-            *total = total.saturating_add(more);
+        let mut whole = Totals::default();
+        for thread in threads.values() {
+            whole.add(thread);
+            self.totals.add(thread);
+            self.store_rows(process, &thread.rows);
         }
-        self.store_rows(process, &whole.rows);
         self.processes.push(ModelledProcess {
             pid: process.key.pid,
             program: process.program.clone(),
             threads: threads.len(),
-            totals: whole.totals,
+            totals: whole,
             lost_execs: process.execs.iter().filter(|e| !e.1).map(|e| e.0.clone()).collect(),
             is_complete: process.is_complete,
         });
@@ -128,16 +133,60 @@ impl ModelledRun {
         };
         let image = self.profile.image_id(&Image { kind, path, build_id: None });
         let spot = |event| Spot { image, offset: Offset(offset), event };
-        self.profile.store(spot(CYCLES), Count(row.ticks));
+        match row.ticks_of_all() {
+            Some(ticks) => self.profile.store(spot(CYCLES), Count(ticks)),
+            None => self.untimed += Count(row.runs),
+        }
         self.profile.store(spot(RUNS), Count(row.runs));
     }
 
-    pub(crate) fn cycles(&self) -> u64 {
-        self.totals[ModelEvent::Cycles]
+    pub(crate) fn cycles(&self) -> f64 {
+        self.totals.of(ModelEvent::Cycles).value
     }
 
     pub(crate) fn instructions(&self) -> u64 {
-        self.totals[ModelEvent::Instructions]
+        self.totals.of(ModelEvent::Instructions).value as u64
+    }
+}
+
+/// Every event's total with its uncertainty; exact where everything was timed.
+#[derive(Clone, Debug)]
+pub(crate) struct Totals(Vec<Estimate>);
+
+impl Default for Totals {
+    fn default() -> Totals {
+        Totals(vec![Estimate::exact(0.0); ModelEvent::COUNT])
+    }
+}
+
+impl Totals {
+    /// One event's.
+    pub(crate) fn of(&self, event: ModelEvent) -> Estimate {
+        self.0.get(event as usize).copied().unwrap_or(Estimate::exact(0.0))
+    }
+
+    /// Whether nothing is estimated.
+    pub(crate) fn is_exact(&self) -> bool {
+        self.0.iter().all(|total| total.standard_uncertainty == 0.0)
+    }
+
+    /// Threads are sampled apart, so that their errors are independent.
+    fn add(&mut self, thread: &ModelledThread) {
+        for &event in ModelEvent::ALL {
+            self.0[event as usize] = self.of(event).plus(thread.estimate(event));
+        }
+    }
+
+    /// As a person reads it: a count, or an estimate with its interval.
+    pub(crate) fn cell(&self, event: ModelEvent) -> Cell {
+        let total = self.of(event);
+        match total.standard_uncertainty {
+            0.0 => Cell::Count(Count(total.value as u64)),
+            u if u.is_finite() => {
+                Cell::Estimate(total.value, total.interval(Coverage::P95), Unit::Count)
+            }
+            _ => Cell::NotCounted("too little of it was timed".into()),
+        }
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) use view::{notes, summary};
 
 use model::machine::Machine;
 use tracer::launch::{Launch, LaunchError};
-use tracer::modelled::{CoreAsk, ModelAsk};
+use tracer::modelled::ModelAsk;
 use tracer::settings::Listener;
 
 use crate::cli::ModelJob;
@@ -44,7 +44,7 @@ pub(crate) fn run_modelled(job: &ModelJob) -> Result<ModelledRun, Failure> {
     let ask = ModelAsk {
         name: job.machine.name.clone(),
         machine: job.machine_text.clone(),
-        core: CoreAsk::Fast,
+        core: job.core,
         settings: job.settings,
     };
     let launch = Launch {

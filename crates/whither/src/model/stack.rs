@@ -1,10 +1,11 @@
 //! The CPI stack: every cycle, by what held it up.
 
 use model::cause::Cause;
-use model::event::{Counts, Event};
+use model::event::Event;
 use show::{Body, Cell, Column, Row, Section, Table, Tone, Unit};
 use vocab::{Count, Source};
 
+use super::account::Totals;
 use crate::cli::ModelJob;
 
 /// What a stall waited for, in the reader's words.
@@ -30,16 +31,17 @@ fn words(cause: Cause) -> (&'static str, &'static str) {
 }
 
 /// Every cycle retires something or has one cause: the rows add up to the cycles, exactly.
-pub(crate) fn section(totals: &Counts, job: &ModelJob) -> Section {
+pub(crate) fn section(totals: &Totals, job: &ModelJob) -> Section {
+    let total = |event| totals.of(event).value.round() as u64;
     let caption = format!("{}: {}; every cycle once", Source::Modelled.word(), job.machine.title);
-    let mut rows = vec![(("retiring", "instructions retiring"), totals[Event::RetireCycles], None)];
+    let mut rows = vec![(("retiring", "instructions retiring"), total(Event::RetireCycles), None)];
     for cause in Cause::ALL {
-        let charged = totals[cause.charged_event()];
-        rows.push((words(cause), totals[cause.exact_event()], Some(charged)));
+        let charged = total(cause.charged_event());
+        rows.push((words(cause), total(cause.exact_event()), Some(charged)));
     }
     rows.sort_by_key(|row| std::cmp::Reverse(row.1));
-    let per_instruction = 1.0 / totals[Event::Instructions].max(1) as f64;
-    let whole = totals[Event::Cycles].max(1) as f64;
+    let per_instruction = 1.0 / total(Event::Instructions).max(1) as f64;
+    let whole = total(Event::Cycles).max(1) as f64;
     let row = |((key, text), cycles, charged): ((&'static str, &str), u64, Option<u64>)| {
         let share = cycles as f64 / whole;
         let charged =

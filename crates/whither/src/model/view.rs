@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use analyse::{ProcedureTime, by_image, by_procedure};
+use metrology::{Coverage, Estimate};
 use model::event::Event;
 use show::{Body, Cell, Column, Fact, Row, Schema, Section, Table, Tone, Unit, View};
+use tracer::modelled::CoreAsk;
 use vocab::{Count, ImageId, Offset, Source};
 
 use super::account::{CYCLES, ModelledProcess, ModelledRun, RUNS, cycles_of};
@@ -35,9 +37,10 @@ pub(super) fn view(job: &ModelJob, run: &ModelledRun, images: &Images) -> View {
 }
 
 pub(crate) fn summary(job: &ModelJob, run: &ModelledRun, command: String) -> Section {
-    let (cycles, instructions) = (run.cycles() as f64, run.instructions() as f64);
-    let cpi = cycles / instructions.max(1.0);
-    let seconds = cycles / (f64::from(job.machine.identity.clock_mhz) * 1e6);
+    let instructions = run.instructions() as f64;
+    let cycles = run.totals.of(Event::Cycles);
+    let cpi = cycles.scaled(1.0 / instructions.max(1.0));
+    let seconds = cycles.value / (f64::from(job.machine.identity.clock_mhz) * 1e6);
     let ideal = 1.0 / f64::from(job.machine.window.dispatch_width.max(1));
     let number = |value| Cell::Number(value, Unit::Number);
     Section {
@@ -48,18 +51,39 @@ pub(crate) fn summary(job: &ModelJob, run: &ModelledRun, command: String) -> Sec
             Fact::new("command", "command", Cell::text(command)),
             Fact::new("source", "source", Cell::text(Source::Modelled.word())),
             Fact::new("machine", "machine", Cell::text(&*job.machine.name)),
+            Fact::new("core", "core", Cell::text(core_words(job))),
             Fact::new("ended", "ended", Cell::text(run.exit.to_string())),
             Fact::new("instructions", "instructions", Cell::Count(Count(run.instructions()))),
-            Fact::new("cycles", "cycles", Cell::Count(Count(run.cycles()))),
-            Fact::new("cpi", "cycles an instruction", number(cpi)),
+            Fact::new("cycles", "cycles", run.totals.cell(Event::Cycles)),
+            Fact::new("cpi", "cycles an instruction", cpi_cell(cpi)),
             Fact::new("ideal_cpi", "at full width", number(ideal)),
             Fact::new("clock_s", "at the machine's clock", Cell::Number(seconds, Unit::Seconds)),
         ]),
     }
 }
 
+fn cpi_cell(cpi: Estimate) -> Cell {
+    match cpi.standard_uncertainty {
+        0.0 => Cell::Number(cpi.value, Unit::Number),
+        _ => Cell::Estimate(cpi.value, cpi.interval(Coverage::P95), Unit::Number),
+    }
+}
+
+/// How the core timed the program.
+fn core_words(job: &ModelJob) -> String {
+    match job.core {
+        CoreAsk::Fast => "one pass, every instruction timed".into(),
+        CoreAsk::Reference => "cycle by cycle, every instruction timed".into(),
+        CoreAsk::Warm => "none: caches, translation and predictors only".into(),
+        CoreAsk::Sampled { error_ppm, .. } => {
+            let error = f64::from(error_ppm) / 1e4;
+            format!("one pass, sampled until ±{error} % holds at 95 %")
+        }
+    }
+}
+
 fn share(ticks: Count, run: &ModelledRun) -> f64 {
-    cycles_of(ticks) / (run.cycles().max(1)) as f64
+    cycles_of(ticks) / run.cycles().max(1.0)
 }
 
 fn image_section(run: &ModelledRun) -> Section {
@@ -148,8 +172,8 @@ fn process_section(run: &ModelledRun) -> Section {
             vec![
                 Cell::Count(Count(u64::from(process.pid))),
                 Cell::Count(Count(process.threads as u64)),
-                Cell::Count(Count(totals[Event::Instructions])),
-                Cell::Count(Count(totals[Event::Cycles])),
+                totals.cell(Event::Instructions),
+                totals.cell(Event::Cycles),
                 Cell::text(&*process.program),
             ],
         )
@@ -175,19 +199,22 @@ fn process_section(run: &ModelledRun) -> Section {
 fn counter_section(run: &ModelledRun) -> Section {
     let per_thousand = 1000.0 / run.instructions().max(1) as f64;
     let row = |&event: &Event| {
-        let count = run.totals[event];
+        let count = run.totals.of(event).value;
         let cells = vec![
-            Cell::Count(Count(count)),
-            Cell::Number(count as f64 * per_thousand, Unit::Number),
+            run.totals.cell(event),
+            Cell::Number(count * per_thousand, Unit::Number),
             Cell::text(event.name()),
             Cell::text(event.about()),
         ];
-        if count > 0 { Row::Cells(Tone::Plain, cells) } else { Row::InJson(cells) }
+        if count > 0.0 { Row::Cells(Tone::Plain, cells) } else { Row::InJson(cells) }
     };
     Section {
         key: "counters",
         title: "COUNTED".into(),
-        caption: format!("{}, exact, at commit", Source::Modelled.word()),
+        caption: match run.totals.is_exact() {
+            true => format!("{}, exact, at commit", Source::Modelled.word()),
+            false => format!("{}, at commit; ± at 95 %", Source::Modelled.word()),
+        },
         body: Body::Table(Table {
             columns: vec![
                 Column::number("count", "count"),
@@ -209,9 +236,22 @@ pub(crate) fn notes(run: &ModelledRun, images: &Images) -> Vec<String> {
          Code that asks for AVX-512 takes another path here than on a machine that has it."
             .to_owned(),
     ];
-    let unknown = run.totals[Event::Unknown];
-    if unknown > 0 {
-        notes.push(format!("{unknown} instructions were unknown and modelled generically."));
+    let unknown = run.totals.of(Event::Unknown).value;
+    if unknown > 0.0 {
+        notes.push(format!("{unknown:.0} instructions were unknown and modelled generically."));
+    }
+    if !run.totals.is_exact() {
+        notes.push(
+            "The ± is what sampling leaves open. That units warmed without a core differ a little \
+             from those that a core used is not in it; --full times everything."
+                .to_owned(),
+        );
+    }
+    if run.untimed > Count::ZERO {
+        notes.push(format!(
+            "{} instructions fell in no window; their time is in the total and in no procedure.",
+            run.untimed
+        ));
     }
     notes.extend(run.missing_instruction.map(str::to_owned));
     for process in &run.processes {

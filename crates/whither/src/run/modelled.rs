@@ -78,7 +78,7 @@ impl Second<'_> {
             let key = (path.to_owned(), time.procedure.as_ref().map(|p| p.start));
             let modelled = cycles.get(&key).copied();
             let share = modelled.map_or(Cell::NotCounted("not seen".into()), |ticks| {
-                Cell::Number(cycles_of(ticks) / self.run.cycles().max(1) as f64, Unit::Share)
+                Cell::Number(cycles_of(ticks) / self.run.cycles().max(1.0), Unit::Share)
             });
             let cpi = match (modelled, runs.get(&key)) {
                 (Some(ticks), Some(runs)) => {
