@@ -23,7 +23,7 @@ run:
 	@tools/need build model
 	$(CARGO) build --release -p whither
 	@if target/release/whither doctor --json | grep -q '"key":"engine","what":"[^"]*","state":"works"'; then model=--model; fi; \
-	set -x; head -c 400000 target/release/whither | target/release/whither run $$model -- gzip -9 > /dev/null
+	set -x; head -c 1000000 target/release/whither | target/release/whither run $$model -- gzip -9 > /dev/null
 
 test:
 	@tools/need build test
