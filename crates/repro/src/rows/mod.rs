@@ -5,6 +5,7 @@
 //! name it in [`ROWS`].
 
 mod peers;
+mod shares;
 mod suite;
 
 use crate::context::Context;
@@ -29,6 +30,7 @@ pub struct Row {
 pub const ROWS: &[Row] = &[
     Row { name: "suite", run: suite::run, smoke: None },
     Row { name: "peers", run: peers::run, smoke: None },
+    Row { name: "shares", run: shares::run, smoke: None },
 ];
 
 /// The landed row called `name`.
