@@ -287,3 +287,22 @@ fn a_file_that_takes_another_s_place_is_told_apart() {
     let path = |file: &std::path::Path| file.canonicalize().unwrap().display().to_string();
     assert_eq!(found, [(100, path(&files[0]), 0), (1000, path(&files[1]), 0)]);
 }
+
+#[test]
+fn a_process_without_room_for_its_results_runs_on_and_says_so() {
+    // The shell's limit is in units of 512 bytes: room for a header and one chunk, then for nothing.
+    let run = |limit: u32| {
+        let script =
+            format!("ulimit -f {limit}; /bin/sh -c '/bin/true; (exit 5); exit 9'; exit $?");
+        count(&launch("/bin/sh", &["-c", &script]))
+    };
+    let (finished, counts) = run(100);
+    assert_eq!(finished.status.code(), Some(9));
+    assert!(counts.iter().any(|process| !process.is_complete));
+    assert!(counts.iter().any(|process| process.program.ends_with("true")));
+    let (finished, counts) = run(2);
+    assert_eq!(finished.status.code(), Some(9));
+    let main = counts.iter().find(|process| process.key == finished.main).unwrap();
+    assert!(main.is_complete && main.totals().instructions > 0);
+    assert!(!counts.iter().any(|process| process.program.ends_with("true")));
+}
