@@ -82,6 +82,8 @@ pub struct StaticInstruction {
     pub crosses: bool,
     /// Whether it is a single micro-op that meets no memory and waits for none.
     pub is_simple: bool,
+    /// Whether it is a single load.
+    pub is_load: bool,
 }
 
 impl StaticInstruction {
@@ -192,6 +194,7 @@ impl Program {
                 [op] => matches!(op.kind, Kind::Plain | Kind::Branch) && op.class != Class::Fence,
                 _ => false,
             },
+            is_load: ops.len() == 1 && has(Kind::Load) == 1,
         });
         self.counts.push(counts);
         self.ops.extend(ops);

@@ -48,6 +48,17 @@ impl<'a> Accesses<'a> {
         Accesses { all: mine, load: 0, store: 0 }
     }
 
+    /// The one access there is, if it is a read.
+    #[inline]
+    pub(crate) fn only_load(&self) -> Option<Piece> {
+        match self.all {
+            [only] if !only.is_store => {
+                Some(Piece { address: only.address, size: u64::from(only.size) })
+            }
+            _ => None,
+        }
+    }
+
     /// Whether reads may be left.
     #[inline]
     pub(crate) fn has_more(&self) -> bool {

@@ -164,8 +164,7 @@ impl Shape {
             group_branches: if has_bundles { u64::from(window.bundle_branches) } else { ENDLESS },
             is_single,
             waits_for_group,
-            in_order: settings.mode == Mode::InOrderSuperscalar
-                || settings.mode == Mode::Native && window.order == Order::InOrder,
+            in_order: settings.mode == Mode::InOrderSuperscalar || window.order == Order::InOrder,
             ideal,
             uop_cache: (lines as usize, front.uop_cache_ways as usize),
         }

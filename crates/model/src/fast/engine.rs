@@ -243,7 +243,7 @@ impl<W: Watcher> Engine<W> {
 
     /// What may have held a micro-op up.
     #[inline(never)]
-    fn why(
+    pub(super) fn why(
         &self,
         place: usize,
         dispatched: u64,

@@ -10,6 +10,69 @@ use crate::program::{Op, StaticInstruction};
 use crate::units::Level;
 
 impl<W: Watcher> Engine<W> {
+    /// Times an instruction that is a single load, on a plain machine: what `step` does, less what
+    /// such an instruction cannot need.
+    #[inline]
+    pub(super) fn step_load(
+        &mut self,
+        place: usize,
+        instruction: &StaticInstruction,
+        op: &Op,
+        mut accesses: Accesses<'_>,
+    ) {
+        let fetched =
+            self.front.fetch(&self.shape, &mut self.memory, &mut self.account, place, instruction);
+        let earliest = fetched + self.shape.front;
+        let (dispatched, _) =
+            self.window.dispatch(&self.shape, &mut self.account, op, earliest, false);
+        if op.slots > 0 {
+            self.front.queue.push(dispatched);
+        }
+        let [a, b, c, d] = op.sources.map(|reg| self.registers[usize::from(reg) & 63]);
+        let ready = (dispatched + self.shape.to_issue).max(a.max(b)).max(c.max(d));
+        let issued = self.window.issue::<true>(&self.shape, op, ready);
+        let (completed, cause) = self.load_simply(place, instruction, op, issued, &mut accesses);
+        let available = completed + self.shape.wakeup;
+        for &target in &op.targets {
+            self.registers[usize::from(target) & 63] = available;
+        }
+        let done = completed + self.shape.to_retire;
+        let gap = self.retire.op(&self.shape, &mut self.account, done, op.slots, place as u32);
+        if gap > 0 {
+            let why = self.why(place, dispatched, false, fetched, cause);
+            self.retire.stall(&mut self.account, gap, &why);
+        }
+        let committed = self.retire.cycle();
+        if op.slots > 0 {
+            self.window.rob.push(committed);
+        } else {
+            self.window.rob.extend(committed);
+        }
+        self.window.loads.push(committed);
+        self.retire.finish(place as u32);
+        self.sequence += 1;
+    }
+
+    /// A load that most likely hits and meets no store.
+    #[inline]
+    fn load_simply(
+        &mut self,
+        place: usize,
+        instruction: &StaticInstruction,
+        op: &Op,
+        issued: u64,
+        accesses: &mut Accesses<'_>,
+    ) -> (u64, Cause) {
+        if let Some(piece) = accesses.only_load()
+            && self.stores.meet(piece.address, piece.size, issued).is_none()
+            && self.memory.plain_load(instruction.pc, piece.address, piece.size, issued)
+        {
+            return (issued + self.shape.l1d + u64::from(op.latency), Cause::L1d);
+        }
+        let found = self.load(place, instruction, op, issued, accesses, true);
+        (found.completed, found.cause)
+    }
+
     #[inline]
     pub(super) fn load(
         &mut self,

@@ -181,6 +181,11 @@ impl<W: Watcher> FastCore<W> {
             } else {
                 Accesses::EMPTY
             };
+            if PLAIN && !W::LISTENS && instruction.is_load {
+                let op = &self.program.ops[instruction.ops as usize];
+                self.engine.step_load(first + k, instruction, op, mine);
+                continue;
+            }
             let ops = self.program.ops_of(instruction);
             self.engine.step::<PLAIN>(first + k, instruction, ops, mine);
         }

@@ -276,6 +276,25 @@ fn stricter_orders_take_longer() {
 }
 
 #[test]
+fn the_short_paths_count_what_the_long_one_counts() {
+    // A core that is listened to takes the long path for everything.
+    for name in ["zen4", "icelake-server", "icost-table6"] {
+        let mut short = FastCore::new(&machine(name, &[]), Settings::default());
+        let mut long = FastCore::watched(&machine(name, &[]), Settings::default(), |_: &Life| {});
+        mixed(&mut short, 6000);
+        mixed(&mut long, 6000);
+        short.finish();
+        long.finish();
+        for &event in Event::ALL {
+            assert_eq!(short.counts()[event], long.counts()[event], "{name} {}", event.name());
+        }
+        for place in 0..short.program().instructions.len() {
+            assert_eq!(short.account().ticks(place), long.account().ticks(place), "{name} {place}");
+        }
+    }
+}
+
+#[test]
 fn a_watcher_sees_every_micro_op_once_with_its_stages_in_order() {
     for name in ["zen4", "ppc970", "alpha21164"] {
         let mut seen = Vec::new();

@@ -172,6 +172,23 @@ impl Memory {
         outcome
     }
 
+    /// A load within one line that hits TLB and first level with nothing on its way: true, and all
+    /// is done that `data` would do. False leaves everything to `data`.
+    #[inline]
+    pub fn plain_load(&mut self, pc: u64, address: u64, size: u64, at: u64) -> bool {
+        let line = address >> self.line_shift;
+        let last = address.wrapping_add(size.max(1) - 1) >> self.line_shift;
+        if last != line || !self.dtlb.hits(address) {
+            return false;
+        }
+        let there = at + u64::from(self.l1d_cycles);
+        if self.l1d.touch_if(line, |state| state.ready <= there && !state.is_guess).is_none() {
+            return false;
+        }
+        self.follow_stride::<true>(pc, address, line, at);
+        true
+    }
+
     #[inline]
     fn data_line<const TIMED: bool>(&mut self, line: u64, is_store: bool, at: u64) -> Outcome {
         let l1_cycles = self.l1d_cycles;
