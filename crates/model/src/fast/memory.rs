@@ -65,7 +65,7 @@ impl<W: Watcher> Engine<W> {
     ) -> (u64, Cause) {
         if let Some(piece) = accesses.only_load()
             && self.stores.meet(piece.address, piece.size, issued).is_none()
-            && self.memory.plain_load(instruction.pc, piece.address, piece.size, issued)
+            && self.memory.plain_load::<true>(instruction.pc, piece.address, piece.size, issued)
         {
             return (issued + self.shape.l1d + u64::from(op.latency), Cause::L1d);
         }

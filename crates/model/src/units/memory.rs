@@ -175,17 +175,24 @@ impl Memory {
     /// A load within one line that hits TLB and first level with nothing on its way: true, and all
     /// is done that `data` would do. False leaves everything to `data`.
     #[inline]
-    pub fn plain_load(&mut self, pc: u64, address: u64, size: u64, at: u64) -> bool {
+    pub fn plain_load<const TIMED: bool>(
+        &mut self,
+        pc: u64,
+        address: u64,
+        size: u64,
+        at: u64,
+    ) -> bool {
         let line = address >> self.line_shift;
         let last = address.wrapping_add(size.max(1) - 1) >> self.line_shift;
         if last != line || !self.dtlb.hits(address) {
             return false;
         }
         let there = at + u64::from(self.l1d_cycles);
-        if self.l1d.touch_if(line, |state| state.ready <= there && !state.is_guess).is_none() {
+        let is_plain = |state: &Line| (!TIMED || state.ready <= there) && !state.is_guess;
+        if self.l1d.touch_if(line, is_plain).is_none() {
             return false;
         }
-        self.follow_stride::<true>(pc, address, line, at);
+        self.follow_stride::<TIMED>(pc, address, line, at);
         true
     }
 

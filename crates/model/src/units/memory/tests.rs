@@ -107,3 +107,20 @@ fn warming_leaves_the_same_lines_behind_as_timed_accesses() {
         assert_eq!((w.level, w.translation.walked), (t.level, t.translation.walked));
     }
 }
+
+#[test]
+fn the_short_way_of_a_load_leaves_what_the_long_one_leaves() {
+    let machine = Machine::named("zen4").unwrap();
+    let (mut short, mut long) = (Memory::new(&machine), Memory::new(&machine));
+    let mut state = 99_u64;
+    for k in 0..60_000 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let address = if k % 3 == 0 { k * 16 } else { (state >> 33) % (1 << 19) };
+        if !short.plain_load::<false>(k % 7, address, 8, 0) {
+            short.data::<false>(k % 7, address, 8, false, 0);
+        }
+        long.data::<false>(k % 7, address, 8, false, 0);
+    }
+    assert_eq!(short.counts, long.counts);
+    assert!(short.counts.l2_data > 1000);
+}
