@@ -17,11 +17,13 @@ help:
 	@echo "make picture  draw the README's picture anew"
 	@echo "make install  binary, manual pages and completions under PREFIX (/usr/local)"
 
-# What is compressed is this program itself: a real file, and always there.
+# What is compressed is a piece of this program itself: a real file, and always there. The modelled
+# half is added where there is a qemu-user with plugins; `whither doctor` says so where there is not.
 run:
-	@tools/need build
+	@tools/need build model
 	$(CARGO) build --release -p whither
-	target/release/whither run -- gzip -9 -c target/release/whither > /dev/null
+	@if target/release/whither doctor --json | grep -q '"key":"engine","what":"[^"]*","state":"works"'; then model=--model; fi; \
+	set -x; head -c 1000000 target/release/whither | target/release/whither run $$model -- gzip -9 > /dev/null
 
 test:
 	@tools/need build test
@@ -37,6 +39,13 @@ goldens:
 
 smoke:
 	$(CARGO) run --release -p repro -- smoke
+
+# Ratios against peers in interleaved pairs; `make bench` may take minutes and proves nothing in CI.
+bench:
+	$(CARGO) build --release -p whither -p repro
+	target/release/repro prepare
+	target/release/repro peers
+	target/release/repro model-speed --quick
 
 soak:
 	@tools/need build test

@@ -67,6 +67,7 @@ events! {
     Unknown = "unknown-instructions", "Instructions the decoder does not know, modelled generically.";
     FusedPairs = "fused-branches", "Comparisons merged with the branch after them.";
     Eliminated = "eliminated-uops", "Micro-ops that need no unit: cleared and copied registers, no-ops.";
+    Issues = "issues", "Micro-ops sent to a port.";
     X87 = "x87-instructions", "Instructions on the old floating-point stack.";
 
     TakenBranches = "taken-branches", "Branches committed that left the straight line.";
@@ -101,7 +102,6 @@ events! {
     Cycles = "cycles", "Core cycles.";
     ReferenceCycles = "reference-cycles", "Core cycles: the modelled clock never changes.";
     PipelineSlots = "slots", "Cycles times the width of dispatch.";
-    Issues = "issues", "Micro-ops sent to a port.";
     RetireCycles = "retire-cycles", "Cycles in which at least one micro-op retired.";
     StallCycles = "stall-cycles", "Cycles in which nothing retired.";
     StallMispredict = "stall-mispredict-cycles", "Stalls while the window was empty after a mispredicted branch.";

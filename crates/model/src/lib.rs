@@ -6,7 +6,18 @@
 //! Not for: running the program (see `tracer`), or reading its files (see `image`).
 //!
 //! ```text
-//! InstructionStream --block executed, accesses--> CoreListener (warming | fast core | reference core)
+//! machines/*.toml --> machine ----numbers----> core (Shape), program (Op), units, pmu
+//!
+//! stream: block translated --> decode --> uop --> program
+//! stream: block executed, accesses --> CoreListener, one of
+//!     warm       units only: caches, translation, predictors
+//!     fast       one pass, every instruction timed as it streams by
+//!     reference  cycle by cycle, what the one-pass core is held against
+//!     sampled    warm, with windows of fast; every count an estimate
+//!     slices     fast, with every event logged slice by slice
+//!
+//! fast, reference --> event::Counts (totals), core::Account (exact, by instruction),
+//!                     core::Life (every micro-op, for a Watcher such as pmu::Sampler)
 //! ```
 #![forbid(unsafe_code)]
 

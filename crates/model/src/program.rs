@@ -51,6 +51,8 @@ pub struct Op {
     pub scheduler: u8,
     /// Slots of the window that it takes, 0 or 1.
     pub slots: u8,
+    /// Equal where addresses are spelt alike; 0 otherwise.
+    pub spelling: u16,
 }
 
 /// A static instruction.
@@ -74,6 +76,14 @@ pub struct StaticInstruction {
     pub has_memory: bool,
     /// How it may leave the straight line.
     pub flow: Flow,
+    /// The line of code that holds its first byte.
+    pub line: u64,
+    /// Whether its last byte is in another line.
+    pub crosses: bool,
+    /// Whether it is a single micro-op that meets no memory and waits for none.
+    pub is_simple: bool,
+    /// Whether it is a single load.
+    pub is_load: bool,
 }
 
 impl StaticInstruction {
@@ -107,6 +117,7 @@ pub struct Program {
     pub ops: Vec<Op>,
     habits: Habits,
     classes: Vec<ClassNumbers>,
+    line_shift: u32,
 }
 
 /// The lane of micro-ops that need no port.
@@ -129,6 +140,7 @@ impl Program {
             counts: Vec::new(),
             ops: Vec::new(),
             habits: Habits::of(machine),
+            line_shift: machine.caches.l1i.line_bytes.trailing_zeros(),
             classes: Class::ALL.iter().map(|&class| numbers(machine, class, ideal)).collect(),
         }
     }
@@ -162,7 +174,10 @@ impl Program {
         let first = self.ops.len();
         let ops: Vec<Op> = instruction.uops.iter().map(|uop| self.op(uop)).collect();
         let has = |kind: Kind| ops.iter().filter(|op| op.kind == kind).count() as u8;
-        let counts = event::static_counts(instruction);
+        let mut counts = event::static_counts(instruction);
+        counts[Event::Issues as usize] = ops.iter().filter(|op| op.ports != 0).count() as u8;
+        let line = instruction.pc >> self.line_shift;
+        let last_byte = instruction.pc.wrapping_add(u64::from(instruction.len)).wrapping_sub(1);
         self.instructions.push(StaticInstruction {
             pc: instruction.pc,
             target: instruction.target,
@@ -173,6 +188,13 @@ impl Program {
             loads: has(Kind::Load),
             has_memory: has(Kind::Load) + has(Kind::StoreAddress) > 0,
             flow: instruction.flow,
+            line,
+            crosses: last_byte >> self.line_shift != line,
+            is_simple: match ops[..] {
+                [op] => matches!(op.kind, Kind::Plain | Kind::Branch) && op.class != Class::Fence,
+                _ => false,
+            },
+            is_load: ops.len() == 1 && has(Kind::Load) == 1,
         });
         self.counts.push(counts);
         self.ops.extend(ops);
@@ -198,6 +220,7 @@ impl Program {
             kind,
             scheduler: numbers.scheduler,
             slots: uop.slots,
+            spelling: uop.spelling,
         }
     }
 

@@ -90,6 +90,8 @@ pub struct Uop {
     pub sources: [Reg; 4],
     /// What it writes; unused places hold `Reg::SINK`.
     pub targets: [Reg; 4],
+    /// Of a load or the address of a store: equal where the address is spelt alike; 0 otherwise.
+    pub spelling: u16,
 }
 
 impl Uop {
@@ -107,7 +109,13 @@ impl Uop {
             slots: 1,
             sources: fill(sources, Reg::NONE),
             targets: fill(targets, Reg::SINK),
+            spelling: 0,
         }
+    }
+
+    /// The same, with an address spelt in a certain way.
+    pub fn spelt(self, spelling: u16) -> Uop {
+        Uop { spelling, ..self }
     }
 
     /// The same, sharing the slot of the micro-op before it.

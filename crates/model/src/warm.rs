@@ -139,7 +139,9 @@ impl CoreListener for Warmer {
             let pc = self.program.instructions.get((base + u32::from(place)) as usize);
             let pc = pc.map_or(outline.first, |instruction| instruction.pc);
             while let Some(piece) = mine.next(false) {
-                self.memory.data::<false>(pc, piece.address, piece.size, false, 0);
+                if !self.memory.plain_load::<false>(pc, piece.address, piece.size, 0) {
+                    self.memory.data::<false>(pc, piece.address, piece.size, false, 0);
+                }
             }
             while let Some(piece) = mine.next(true) {
                 self.memory.data::<false>(pc, piece.address, piece.size, true, 0);

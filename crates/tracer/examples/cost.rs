@@ -9,11 +9,16 @@
 use std::error::Error;
 use std::ffi::OsString;
 use std::path::Path;
+use std::time::Instant;
 use std::{env, fs};
 
+use model::stream::{Access, BlockId, CoreListener, StaticBlock};
 use tracer::counts::counts;
 use tracer::launch::Launch;
+use tracer::results::ProcessKey;
 use tracer::settings::Listener;
+use tracer::stream::{InstructionStream, Recorded};
+use tracer::trace::Audience;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut words = env::args_os().skip(1);
@@ -37,8 +42,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         _ => Listener::Trace(kind.clone().into()),
     };
     let before = children_seconds();
-    launch(listener).run(&plugin)?;
+    let finished = launch(listener.clone()).run(&plugin)?;
     let seconds = children_seconds() - before;
+    let replay_seconds = match &listener {
+        Listener::Trace(path) => Some(replay(path)?),
+        _ => None,
+    };
     let counted = launch(Listener::Tally { counts_accesses: false }).run(&plugin)?;
     let all = counts(&counted.processes);
     let instructions: u64 = all.iter().map(|process| process.totals().instructions).sum();
@@ -53,7 +62,39 @@ fn main() -> Result<(), Box<dyn Error>> {
         "{}: {instructions} instructions, {partials} partial runs, {seconds:.2} s CPU, {each:.2} ns each",
         kind.display()
     );
+    for hash in finished.processes.values().flat_map(|process| process.published.values()) {
+        eprintln!("{hash:02x?}");
+    }
+    if let (Some(replay), Listener::Trace(path)) = (replay_seconds, &listener) {
+        let bytes = fs::metadata(path)?.len() as f64;
+        let (size, time) = (bytes / instructions as f64, replay * 1e9 / instructions as f64);
+        eprintln!("the trace takes {size:.3} bytes and {time:.2} ns an instruction to replay");
+    }
     Ok(())
+}
+
+/// Replays a trace to nobody; the seconds that it takes.
+fn replay(path: &Path) -> Result<f64, Box<dyn Error>> {
+    let start = Instant::now();
+    Recorded { path: path.into() }.play(&mut Nobody)?;
+    Ok(start.elapsed().as_secs_f64())
+}
+
+struct Nobody;
+
+impl CoreListener for Nobody {
+    fn translated(&mut self, _: BlockId, _: &StaticBlock) {}
+    fn executed(&mut self, _: BlockId, _: u16, _: &[Access]) {}
+}
+
+impl Audience for Nobody {
+    type Core = Nobody;
+
+    fn thread(&mut self, _: ProcessKey, _: u32) -> Nobody {
+        Nobody
+    }
+
+    fn ended(&mut self, _: ProcessKey, _: u32, _: Nobody) {}
 }
 
 /// The CPU time of children that ended.

@@ -8,7 +8,7 @@ use std::error::Error;
 use std::path::Path;
 use std::{env, fs};
 
-use tracer::counts::counts;
+use tracer::counts::count;
 use tracer::launch::Launch;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -18,7 +18,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let plugin = fs::read(tracer_embed::build(&target)?)?;
     let launch = Launch { arguments: words.collect(), ..Launch::new(program) };
     let finished = launch.run(&plugin)?;
-    for process in counts(&finished.processes) {
+    for key in finished.processes.keys() {
+        let Some(process) = count(&finished.processes, *key) else { continue };
         let totals = process.totals();
         let partials = process.threads.values().flat_map(|thread| &thread.partials);
         let cut: u64 = partials.map(|partial| partial.times).sum();

@@ -9,15 +9,18 @@
 //! means     A runs: add, .., rep movs (first turn)   second turn      (ends)
 //! listener                                                            executed(A, 3, [load@0, ...])
 //! ```
+//!
+//! The engine also reports what it writes itself to deliver a signal, under the index of some earlier
+//! instruction. A block's instructions touch memory in order and no more than they can, which tells
+//! such pieces apart.
 
 use model::stream::{Access, CoreListener};
 
 use crate::block::LiveBlock;
+use crate::ending::ANY_BYTES;
 
-/// How many accesses one call to the listener carries at most; the first slot is a sentinel.
+/// How many accesses are kept; one call to the listener carries one fewer at most.
 const CAPACITY: usize = 2048;
-/// No instruction has this index: blocks are shorter.
-const NO_INSTRUCTION: u16 = u16::MAX;
 /// The longest access that pieces are joined to, and the line that a repeated one stays in.
 const LINE_BYTES: u64 = 64;
 
@@ -52,14 +55,16 @@ pub struct Assembler {
     /// The number of blocks that the listener knows.
     known: u32,
     accesses: Box<[Access; CAPACITY]>,
-    /// The last access that is set; 0 is the sentinel.
+    /// How many accesses are set; the first slot is not used.
     last: usize,
+    /// One more than the index of the instruction that touched memory last; 0 if none did.
+    floor: u16,
 }
 
 impl Assembler {
     /// A thread that has run nothing.
     pub fn new(listener: Box<dyn CoreListener>, blocks_since: BlocksSince) -> Assembler {
-        let sentinel = Access { address: 0, instruction: NO_INSTRUCTION, size: 0, is_store: false };
+        let none = Access { address: 0, instruction: 0, size: 0, is_store: false };
         Assembler {
             listener,
             blocks_since,
@@ -67,8 +72,9 @@ impl Assembler {
             is_told: false,
             base: 0,
             known: 0,
-            accesses: Box::new([sentinel; CAPACITY]),
+            accesses: Box::new([none; CAPACITY]),
             last: 0,
+            floor: 0,
         }
     }
 
@@ -86,13 +92,14 @@ impl Assembler {
         match self.pending {
             Some(pending) if !block.is_repeat && !self.is_told && pending.id.0 < self.known => {
                 let is_whole = if pending.goes_anywhere {
-                    self.accesses_end() >= pending.sure_accesses_end
+                    pending.could_touch_until(self.floor)
                 } else {
                     block.start == pending.end || block.start == pending.target
                 };
                 if is_whole {
                     self.pending = Some(block);
                     self.base = 0;
+                    self.floor = 0;
                     let last = std::mem::take(&mut self.last);
                     let accesses = self.accesses.get(1..=last).unwrap_or_default();
                     return self.listener.executed(pending.id, pending.len, accesses);
@@ -116,12 +123,13 @@ impl Assembler {
         }
         self.pending = Some(block);
         self.base = 0;
+        self.floor = 0;
         self.last = 0;
     }
 
     fn finish(&mut self, block: &'static LiveBlock, next: u64) {
         let is_whole = if block.goes_anywhere {
-            self.is_told || self.accesses_end() >= block.sure_accesses_end
+            self.is_told || block.could_touch_until(self.floor)
         } else {
             next == block.end || next == block.target
         };
@@ -133,10 +141,11 @@ impl Assembler {
 
     #[cold]
     fn finish_cut(&mut self, block: &'static LiveBlock, next: u64) {
-        let (ran, is_signal) = block.cut_short(next, self.accesses_end());
-        let done = |access: &Access| access.instruction < ran;
         let all = self.accesses.get(1..=self.last).unwrap_or_default();
-        let kept = all.iter().take_while(|access| done(access)).count();
+        let own = all.iter().take_while(|access| block.most_bytes(access.instruction) > 0);
+        let accesses_end = own.clone().last().map_or(0, |access| access.instruction + 1);
+        let (ran, is_signal) = block.cut_short(next, accesses_end);
+        let kept = own.take_while(|access| access.instruction < ran).count();
         if ran > 0 {
             self.tell(block, ran, kept);
         }
@@ -144,13 +153,6 @@ impl Assembler {
         if is_signal {
             self.listener.interrupted();
         }
-    }
-
-    /// One more than the index of the last instruction that touched memory.
-    #[inline]
-    fn accesses_end(&self) -> u16 {
-        // The sentinel's index wraps to 0.
-        self.accesses[self.last % CAPACITY].instruction.wrapping_add(1)
     }
 
     fn tell(&mut self, block: &'static LiveBlock, ran: u16, count: usize) {
@@ -181,9 +183,9 @@ impl Assembler {
     #[inline]
     pub fn touch(&mut self, piece: Piece) {
         let instruction = piece.instruction + self.base;
-        let is_another = self.accesses[self.last % CAPACITY].instruction != instruction;
-        if is_another && !piece.is_atomic && self.last + 1 < CAPACITY {
+        if instruction >= self.floor && !piece.is_atomic && self.last + 1 < CAPACITY {
             let Piece { address, size, is_store, .. } = piece;
+            self.floor = instruction + 1;
             self.last += 1;
             self.accesses[self.last % CAPACITY] = Access { address, instruction, size, is_store };
         } else {
@@ -196,13 +198,33 @@ impl Assembler {
     fn touch_slowly(&mut self, piece: Piece, instruction: u16) {
         let Piece { address, size, is_store, is_atomic, .. } = piece;
         let access = Access { address, instruction, size, is_store };
-        let is_another = self.accesses[self.last % CAPACITY].instruction != instruction;
+        let is_another = instruction >= self.floor;
+        if !is_another && !self.may_touch_more(instruction, size) {
+            return;
+        }
+        self.floor = instruction + 1;
         if is_another && is_atomic && is_store {
             self.push(Access { is_store: false, ..access });
         }
         if is_another || !self.join(access) {
             self.push(access);
         }
+    }
+
+    /// Whether an instruction that touched memory may touch `size` bytes more: it is the last that
+    /// did, and can touch as much.
+    fn may_touch_more(&self, instruction: u16, size: u8) -> bool {
+        let Some(block) = self.pending.filter(|_| instruction + 1 == self.floor) else {
+            return false;
+        };
+        let most = block.most_bytes(instruction);
+        if most == ANY_BYTES {
+            return true;
+        }
+        let all = self.accesses.get(1..=self.last).unwrap_or_default();
+        let same = all.iter().rev().take_while(|access| access.instruction == instruction);
+        let so_far: u16 = same.map(|access| u16::from(access.size)).sum();
+        so_far + u16::from(size) <= most
     }
 
     fn push(&mut self, access: Access) {
@@ -267,3 +289,6 @@ impl Assembler {
         self.listener.forked();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use model::stream::{BlockId, Code, StaticBlock};
 
-use crate::ending::{Ending, end, ending, must_access, whole_len};
+use crate::ending::{Ending, Touch, end, ending, touches, whole_len};
 
 /// A block as the running process needs it: what follows from its bytes, worked out once.
 #[derive(Debug)]
@@ -26,12 +26,14 @@ pub struct LiveBlock {
     pub len: u16,
     /// One more than the index of the last instruction that must touch memory; 0 if none does.
     pub sure_accesses_end: u16,
+    /// One more than the index of the last instruction that may touch memory; 0 if none does.
+    pub accesses_end_max: u16,
     /// Whether it may go to an address that its bytes do not tell.
     pub goes_anywhere: bool,
     /// Whether it is one repeated string instruction and nothing else.
     pub is_repeat: bool,
-    /// The instructions that must touch memory, by index.
-    sure_accesses: Box<[u16]>,
+    /// What memory each instruction touches; empty if accesses are not reported.
+    touches: Box<[Touch]>,
 }
 
 impl LiveBlock {
@@ -40,7 +42,10 @@ impl LiveBlock {
         let first = code.instructions.first().map_or(0, |first| first.pc);
         let last = code.instructions.last().map_or(0, |last| last.pc);
         let ending = ending(&code);
-        let sure_accesses = if watches_memory { must_access(&code) } else { Box::default() };
+        let touches = if watches_memory { touches(&code) } else { Box::default() };
+        let end_of = |which: fn(&Touch) -> bool| {
+            touches.iter().rposition(which).map_or(0, |index| index as u16 + 1)
+        };
         LiveBlock {
             id,
             start: first,
@@ -52,10 +57,11 @@ impl LiveBlock {
             },
             last,
             len: code.instructions.len() as u16,
-            sure_accesses_end: sure_accesses.last().map_or(0, |index| index + 1),
+            sure_accesses_end: end_of(|touch| touch.is_sure),
+            accesses_end_max: end_of(|touch| touch.most_bytes > 0),
             goes_anywhere: ending == Ending::Elsewhere,
             is_repeat: ending == Ending::Repeats && code.instructions.len() == 1,
-            sure_accesses,
+            touches,
             code,
         }
     }
@@ -73,8 +79,21 @@ impl LiveBlock {
         if let Some(index) = restart {
             return (index as u16, false);
         }
-        let faulted = self.sure_accesses.iter().find(|index| **index >= accesses_end);
-        (faulted.copied().unwrap_or(self.len), true)
+        let mut rest = self.touches.iter().skip(usize::from(accesses_end));
+        let faulted = rest.position(|touch| touch.is_sure);
+        (faulted.map_or(self.len, |after| accesses_end + after as u16), true)
+    }
+
+    /// Whether the block may have run to its end if the last instruction that touched memory is the
+    /// one before this index.
+    #[inline]
+    pub fn could_touch_until(&self, end: u16) -> bool {
+        self.sure_accesses_end <= end && end <= self.accesses_end_max
+    }
+
+    /// How many bytes an instruction touches at most.
+    pub fn most_bytes(&self, instruction: u16) -> u16 {
+        self.touches.get(usize::from(instruction)).map_or(0, |touch| touch.most_bytes)
     }
 }
 

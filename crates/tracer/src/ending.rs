@@ -77,26 +77,52 @@ pub fn is_atomic(code: &Code) -> bool {
     })
 }
 
-/// The instructions of a block, by index, that touch memory whenever they complete.
-///
-/// Where that depends on a mask or a count it is not sure, so they are left out.
-pub fn must_access(block: &StaticBlock) -> Box<[u16]> {
+/// How many bytes an instruction may touch, where that is not known.
+pub const ANY_BYTES: u16 = u16::MAX;
+
+/// What memory one instruction touches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Touch {
+    /// Whether it touches memory whenever it completes. Where that depends on a mask or a count it is
+    /// not sure.
+    pub is_sure: bool,
+    /// How many bytes it touches at most, read and written together.
+    pub most_bytes: u16,
+}
+
+/// What memory the instructions of a block touch.
+pub fn touches(block: &StaticBlock) -> Box<[Touch]> {
     let mut factory = InstructionInfoFactory::new();
-    let mut touches = |instruction: &Instruction| {
-        let used = factory.info_options(instruction, InstructionInfoOptions::NO_REGISTER_USAGE);
-        !is_repeated(instruction)
-            && used.used_memory().iter().any(|memory| is_sure(memory.access()))
+    block.instructions.iter().map(|code| touch(code, &mut factory)).collect()
+}
+
+fn touch(code: &Code, factory: &mut InstructionInfoFactory) -> Touch {
+    // What cannot be decoded may do anything.
+    let Some(instruction) = decode(code) else {
+        return Touch { is_sure: false, most_bytes: ANY_BYTES };
     };
-    let indices = block.instructions.iter().enumerate();
-    indices
-        .filter(|(_, code)| decode(code).is_some_and(|instruction| touches(&instruction)))
-        .map(|(index, _)| index as u16)
-        .collect()
+    let options = InstructionInfoOptions::NO_REGISTER_USAGE;
+    let used = factory.info_options(&instruction, options).used_memory();
+    let is_sure = !is_repeated(&instruction) && used.iter().any(|memory| is_sure(memory.access()));
+    let bytes = used.iter().map(|memory| most_bytes(memory.access(), memory.memory_size().size()));
+    Touch { is_sure, most_bytes: bytes.fold(0, u16::saturating_add) }
 }
 
 fn is_sure(access: OpAccess) -> bool {
     use OpAccess::{Read, ReadCondWrite, ReadWrite, Write};
     matches!(access, Read | Write | ReadWrite | ReadCondWrite)
+}
+
+/// The bytes of one operand. Only plain sizes are trusted: what saves or loads state differs between
+/// processors.
+fn most_bytes(access: OpAccess, size: usize) -> u16 {
+    let is_plain = matches!(size, 1 | 2 | 4 | 8 | 10 | 16 | 32);
+    match access {
+        OpAccess::Read | OpAccess::Write if is_plain => size as u16,
+        OpAccess::ReadWrite | OpAccess::ReadCondWrite if is_plain => 2 * size as u16,
+        OpAccess::None | OpAccess::NoMemAccess => 0,
+        _ => ANY_BYTES,
+    }
 }
 
 #[cfg(test)]
@@ -155,7 +181,24 @@ mod tests {
                 &[0xe8, 0, 0, 0, 0], // call
             ],
         );
-        assert_eq!(*must_access(&all), [0, 2, 6]);
+        let touches = touches(&all);
+        let sure = touches.iter().map(|touch| touch.is_sure);
+        assert!(sure.eq([true, false, true, false, false, false, true]));
+        let bytes: Vec<u16> = touches.iter().map(|touch| touch.most_bytes).collect();
+        assert_eq!(bytes, [8, 0, 8, 0, 0, 0, 8]);
+    }
+
+    #[test]
+    fn bytes_are_bounded_where_the_instruction_bounds_them() {
+        let most = |bytes: &[u8]| touches(&block(0, &[bytes]))[0].most_bytes;
+        assert_eq!(most(&[0x48, 0x01, 0x07]), 16); // add [rdi],rax
+        assert_eq!(most(&[0xff, 0x37]), 16); // push qword [rdi]
+        assert_eq!(most(&[0xc5, 0xfe, 0x6f, 0x07]), 32); // vmovdqu ymm0,[rdi]
+        assert_eq!(most(&[0xf0, 0x48, 0x0f, 0xc7, 0x0f]), 32); // lock cmpxchg16b [rdi]
+        assert_eq!(most(&[0xdb, 0x2f]), 10); // fld tbyte [rdi]
+        assert_eq!(most(&[0x0f, 0xae, 0x07]), ANY_BYTES); // fxsave [rdi]
+        assert_eq!(most(&[0xf3, 0xa4]), ANY_BYTES); // rep movsb
+        assert_eq!(most(&[0x06]), ANY_BYTES); // undefined
     }
 
     #[test]

@@ -161,3 +161,39 @@ fn a_fault_counts_what_ran_before_it_and_not_what_did_not() {
     let partials: u64 = counts[0].threads[&0].partials.iter().map(|partial| partial.times).sum();
     assert_eq!(partials, 100);
 }
+
+#[test]
+fn signals_at_any_moment_change_no_count_of_the_program() {
+    // Three loads, a store and a marker a turn, under a timer that fires all the time.
+    let source = r#"
+        #include <signal.h>
+        #include <sys/time.h>
+        static volatile long hits;
+        static long data[8];
+        static void hit(int s) { (void)s; hits++; }
+        int main(void) {
+            struct sigaction a = { .sa_handler = hit };
+            sigaction(SIGALRM, &a, 0);
+            struct itimerval t = { { 0, 300 }, { 0, 300 } };
+            setitimer(ITIMER_REAL, &t, 0);
+            while (hits < 20) {
+                long n = 100000;
+                __asm__ volatile("1: mov (%1), %%rax\n mov %%rax, 8(%1)\n mov 16(%1), %%rax\n"
+                    "mov 24(%1), %%rax\n mov $0x12344321, %%eax\n dec %0\n jnz 1b\n"
+                    : "+r"(n) : "r"(data) : "rax", "memory");
+            }
+            return 0;
+        }"#;
+    let program = compile("alarm.c", source, &["-O1"]);
+    let (finished, counts) = count(&Launch::new(program));
+    assert!(finished.status.success());
+    let marker = [0xb8, 0x21, 0x43, 0x34, 0x12];
+    let turns = ran(&counts, &marker);
+    assert!(turns > 0 && turns.is_multiple_of(100_000), "{turns}");
+    for (number, placed) in counts[0].blocks.iter().enumerate() {
+        if placed.block.instructions.iter().any(|code| code.bytes.starts_with(&marker)) {
+            let tally = counts[0].tally(number as u32);
+            assert_eq!((tally.loads, tally.stores), (3 * tally.runs, tally.runs));
+        }
+    }
+}

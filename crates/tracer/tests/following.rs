@@ -250,3 +250,59 @@ fn a_program_that_becomes_itself_is_followed_each_time() {
     let sequences: Vec<u32> = counts.iter().map(|process| process.key.sequence).collect();
     assert_eq!(sequences, [0, 1, 2, 3]);
 }
+
+#[test]
+fn a_file_that_takes_another_s_place_is_told_apart() {
+    // 1: mov $0x5a5a1234,%eax; dec %rdi; jnz 1b; ret. Twice, in files of the same bytes, mapped one
+    // over the other.
+    let code = [0xb8, 0x34, 0x12, 0x5a, 0x5a, 0x48, 0xff, 0xcf, 0x75, 0xf6, 0xc3];
+    let source = r#"
+        #include <fcntl.h>
+        #include <sys/mman.h>
+        int main(int argc, char **argv) {
+            for (int i = 1; i < argc; i++) {
+                int fd = open(argv[i], O_RDONLY);
+                void *code = mmap((void *)0x10000000, 4096, PROT_READ | PROT_EXEC,
+                                  MAP_PRIVATE | MAP_FIXED, fd, 0);
+                if (code == MAP_FAILED) return 1;
+                ((void (*)(long))code)(i == 1 ? 100 : 1000);
+            }
+            return 0;
+        }"#;
+    let program = compile("both.c", source, &["-O1"]);
+    let files = ["first", "second"].map(|name| program.with_extension(name));
+    files.iter().for_each(|file| std::fs::write(file, code).unwrap());
+    let arguments = files.iter().map(Into::into).collect();
+    let (finished, counts) = count(&Launch { arguments, ..Launch::new(&program) });
+    assert!(finished.status.success());
+    let spots = counts[0].instructions().into_iter();
+    let marked = spots.filter(|(spot, _)| spot.bytes.starts_with(&code[..5]));
+    let mut found: Vec<(u64, String, u64)> = marked
+        .map(|(spot, count)| {
+            let place = spot.place.unwrap();
+            (count, counts[0].images[place.image as usize].clone(), place.offset)
+        })
+        .collect();
+    found.sort_unstable();
+    let path = |file: &std::path::Path| file.canonicalize().unwrap().display().to_string();
+    assert_eq!(found, [(100, path(&files[0]), 0), (1000, path(&files[1]), 0)]);
+}
+
+#[test]
+fn a_process_without_room_for_its_results_runs_on_and_says_so() {
+    // The shell's limit is in units of 512 bytes: room for a header and one chunk, then for nothing.
+    let run = |limit: u32| {
+        let script =
+            format!("ulimit -f {limit}; /bin/sh -c '/bin/true; (exit 5); exit 9'; exit $?");
+        count(&launch("/bin/sh", &["-c", &script]))
+    };
+    let (finished, counts) = run(100);
+    assert_eq!(finished.status.code(), Some(9));
+    assert!(counts.iter().any(|process| !process.is_complete));
+    assert!(counts.iter().any(|process| process.program.ends_with("true")));
+    let (finished, counts) = run(2);
+    assert_eq!(finished.status.code(), Some(9));
+    let main = counts.iter().find(|process| process.key == finished.main).unwrap();
+    assert!(main.is_complete && main.totals().instructions > 0);
+    assert!(!counts.iter().any(|process| process.program.ends_with("true")));
+}

@@ -31,12 +31,38 @@ impl<'a> Accesses<'a> {
     /// Splits off those of instruction `place` of the block; earlier strays are skipped.
     #[inline]
     pub(crate) fn of(all: &mut &'a [Access], place: u16) -> Accesses<'a> {
+        // The common case: the next access is this instruction's and the only one.
+        if let [only, after @ ..] = *all
+            && only.instruction == place
+            && after.first().is_none_or(|next| next.instruction != place)
+        {
+            let mine = std::slice::from_ref(only);
+            *all = after;
+            return Accesses { all: mine, load: 0, store: 0 };
+        }
         let skip = all.iter().take_while(|a| a.instruction < place).count();
         let rest = &all[skip..];
         let count = rest.iter().take_while(|a| a.instruction == place).count();
         let (mine, after) = rest.split_at(count);
         *all = after;
         Accesses { all: mine, load: 0, store: 0 }
+    }
+
+    /// The one access there is, if it is a read.
+    #[inline]
+    pub(crate) fn only_load(&self) -> Option<Piece> {
+        match self.all {
+            [only] if !only.is_store => {
+                Some(Piece { address: only.address, size: u64::from(only.size) })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether reads may be left.
+    #[inline]
+    pub(crate) fn has_more(&self) -> bool {
+        self.load < self.all.len()
     }
 
     /// The next stretch read or written.

@@ -10,6 +10,21 @@ use crate::event::{self, Counts, Event};
 /// Parts of a cycle, so that a cycle divides among any group of up to ten, exactly.
 pub const TICKS: u64 = 2520;
 
+/// What each of so many gets of a cycle; a division would be felt.
+const SHARES: [u64; 11] = [
+    0,
+    TICKS,
+    TICKS / 2,
+    TICKS / 3,
+    TICKS / 4,
+    TICKS / 5,
+    TICKS / 6,
+    TICKS / 7,
+    TICKS / 8,
+    TICKS / 9,
+    TICKS / 10,
+];
+
 /// The counts of a core.
 #[derive(Clone, Debug, Default)]
 pub struct Account {
@@ -61,7 +76,10 @@ impl Account {
             self.time[first as usize] += TICKS;
             return;
         }
-        let each = TICKS / count;
+        let each = match SHARES.get(count as usize) {
+            Some(&each) => each,
+            None => TICKS / count,
+        };
         for &instruction in instructions {
             self.time[instruction as usize] += each;
         }

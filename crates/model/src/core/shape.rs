@@ -101,6 +101,7 @@ pub(crate) struct Shape {
     pub(crate) bubble: u64,
     pub(crate) wakeup: u64,
     pub(crate) forward: u64,
+    pub(crate) renamed_forward: u64,
     pub(crate) l1d: u64,
     pub(crate) stores_per_cycle: u64,
     /// Entries by scheduler lane; 255 for no limit.
@@ -155,6 +156,7 @@ impl Shape {
             bubble: if endless { 0 } else { u64::from(branch.taken_bubble_cycles) },
             wakeup: u64::from(window.wakeup_cycles.max(1)) - 1,
             forward: u64::from(window.store_forward_cycles),
+            renamed_forward: u64::from(window.renamed_forward_cycles),
             l1d: u64::from(machine.caches.l1d.latency_cycles),
             stores_per_cycle: width(window.stores_per_cycle),
             schedulers: scheduler_limits(machine, ideal),
@@ -162,8 +164,7 @@ impl Shape {
             group_branches: if has_bundles { u64::from(window.bundle_branches) } else { ENDLESS },
             is_single,
             waits_for_group,
-            in_order: settings.mode == Mode::InOrderSuperscalar
-                || settings.mode == Mode::Native && window.order == Order::InOrder,
+            in_order: settings.mode == Mode::InOrderSuperscalar || window.order == Order::InOrder,
             ideal,
             uop_cache: (lines as usize, front.uop_cache_ways as usize),
         }

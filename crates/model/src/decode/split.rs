@@ -11,12 +11,20 @@ use crate::machine::Class;
 use crate::stream::Code;
 use crate::uop::{Flow, Habits, Instruction, Reg, Traits, Uop};
 
+/// The address of a memory operand.
+#[derive(Clone, Debug)]
+struct Address {
+    registers: Set,
+    has_index: bool,
+    spelling: u16,
+}
+
 /// What an instruction reads and writes, sorted by where it is needed.
 struct Parts {
-    /// Address registers of every memory read.
-    loads: Vec<Set>,
-    /// Address registers of every memory write.
-    stores: Vec<Set>,
+    /// Every memory read.
+    loads: Vec<Address>,
+    /// Every memory write.
+    stores: Vec<Address>,
     /// Registers that the work needs.
     sources: Set,
     /// Registers that it leaves.
@@ -81,7 +89,7 @@ fn parts(raw: &Raw, info: &InstructionInfo) -> Parts {
     let mut addresses = Set::default();
     for memory in info.used_memory() {
         let address = address(memory);
-        address.0.iter().for_each(|&reg| addresses.add(reg));
+        address.registers.0.iter().for_each(|&reg| addresses.add(reg));
         let (reads, writes) = directions(memory.access());
         if reads {
             parts.loads.push(address.clone());
@@ -111,14 +119,34 @@ fn parts(raw: &Raw, info: &InstructionInfo) -> Parts {
     parts
 }
 
-fn address(memory: &UsedMemory) -> Set {
-    let mut set = Set::default();
+fn address(memory: &UsedMemory) -> Address {
+    let mut registers = Set::default();
     for register in [memory.base(), memory.index()] {
         if let Some(reg) = registers::reg(register) {
-            set.add(reg);
+            registers.add(reg);
         }
     }
-    set
+    let has_index = memory.index() != Register::None;
+    Address { registers, has_index, spelling: spelling(memory) }
+}
+
+/// A number for how an address is spelt, never 0. The stack pointer moves with every push, so all
+/// addresses built on it count as alike: machines that rename them follow its movements.
+fn spelling(memory: &UsedMemory) -> u16 {
+    if memory.base() == Register::RSP && memory.index() == Register::None {
+        return 1;
+    }
+    let parts = [
+        memory.base() as u64,
+        memory.index() as u64,
+        u64::from(memory.scale()),
+        memory.displacement(),
+        memory.segment() as u64,
+    ];
+    let mixed = parts.iter().fold(0_u64, |mixed, &part| {
+        (mixed ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+    });
+    ((mixed >> 40) as u16) | 2
 }
 
 fn directions(access: OpAccess) -> (bool, bool) {
@@ -152,43 +180,73 @@ fn uops(
     habits: Habits,
 ) -> Vec<Uop> {
     let mut uops = Vec::with_capacity(4);
-    let load_class = if traits.is_vector { Class::VecLoad } else { Class::Load };
     let is_copy = matches!(work, Work::Copy(_));
     let has_memory = !parts.loads.is_empty() || !parts.stores.is_empty();
     let mut sources = parts.sources.0.clone();
     if is_copy && !parts.loads.is_empty() && parts.stores.is_empty() {
         // A plain load writes its register itself. What else it reads (a merge) comes first.
-        let mut address = parts.loads[0].0.clone();
-        address.extend(&sources);
-        uops.push(Uop::new(load_class, &address, &parts.targets.0));
+        let load = &parts.loads[0];
+        let mut needed = load.registers.0.clone();
+        needed.extend(&sources);
+        let class = load_class(traits, load);
+        uops.push(Uop::new(class, &needed, &parts.targets.0).spelt(load.spelling));
     } else {
         for (place, address) in parts.loads.iter().enumerate() {
             let value = Reg::temporary(place);
-            uops.push(Uop::new(load_class, &address.0, &[value]));
+            let class = load_class(traits, address);
+            let load = Uop::new(class, &address.registers.0, &[value]);
+            uops.push(load.spelt(address.spelling));
             sources.push(value);
         }
+        let after_load = !uops.is_empty();
+        // A branch comes last, since it is what decides; a call stores an address known before.
+        let is_branch = class == Class::Branch;
         let is_plain_store = is_copy && !parts.stores.is_empty();
-        let result = if is_plain_store {
-            None
-        } else {
-            compute(raw, work, class, &sources, &parts, habits, !uops.is_empty(), &mut uops)
-        };
+        let mut result = None;
+        if !is_branch && !is_plain_store {
+            result = compute(raw, work, class, &sources, &parts, habits, after_load, &mut uops);
+        }
         let data = if traits.is_vector { Class::VecStoreData } else { Class::StoreData };
         for address in &parts.stores {
-            uops.push(Uop::new(Class::StoreAddress, &address.0, &[]));
-            let value = result.map_or(sources.clone(), |reg| vec![reg]);
+            let store = Uop::new(Class::StoreAddress, &address.registers.0, &[]);
+            uops.push(store.spelt(address.spelling));
+            let value = match result {
+                Some(reg) => vec![reg],
+                None if is_branch => Vec::new(),
+                None => sources.clone(),
+            };
             uops.push(Uop::new(data, &value, &[]).sharing());
         }
+        move_stack(&parts, has_memory, &mut uops);
+        if is_branch {
+            let branch = Uop::new(class, &sources, &parts.targets.0);
+            let shares = after_load && parts.stores.is_empty() && habits.load_op_fusion;
+            uops.push(if shares { branch.sharing() } else { branch });
+        }
     }
-    if parts.moves_stack && has_memory {
-        // A stack engine ahead of rename keeps the stack pointer: no unit, no latency.
-        let rsp = Reg::general(Register::RSP.number());
-        uops.push(Uop::new(Class::Nop, &[rsp], &[rsp]).sharing());
+    if is_copy && !parts.loads.is_empty() && parts.stores.is_empty() {
+        move_stack(&parts, has_memory, &mut uops);
     }
     if uops.is_empty() {
         uops.push(Uop::new(Class::Nop, &[], &parts.targets.0));
     }
     uops
+}
+
+fn load_class(traits: Traits, address: &Address) -> Class {
+    match (traits.is_vector, address.has_index) {
+        (true, _) => Class::VecLoad,
+        (false, true) => Class::IndexedLoad,
+        (false, false) => Class::Load,
+    }
+}
+
+/// A stack engine ahead of rename keeps the stack pointer: no unit, no latency.
+fn move_stack(parts: &Parts, has_memory: bool, uops: &mut Vec<Uop>) {
+    if parts.moves_stack && has_memory {
+        let rsp = Reg::general(Register::RSP.number());
+        uops.push(Uop::new(Class::Nop, &[rsp], &[rsp]).sharing());
+    }
 }
 
 /// The work between loads and stores. Returns where a store finds its data.

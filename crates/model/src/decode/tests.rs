@@ -28,8 +28,10 @@ fn block(instructions: &[&[u8]]) -> StaticBlock {
     StaticBlock { instructions: codes.collect() }
 }
 
+/// The micro-ops of an instruction, however its address is spelt.
 fn one(bytes: &[u8], habits: Habits) -> Vec<Uop> {
-    decode(&block(&[bytes]), habits).instructions.remove(0).uops
+    let uops = decode(&block(&[bytes]), habits).instructions.remove(0).uops;
+    uops.into_iter().map(|uop| uop.spelt(0)).collect()
 }
 
 fn classes(uops: &[Uop]) -> Vec<Class> {
@@ -59,6 +61,27 @@ fn a_plain_load_or_store_does_no_work_of_its_own() {
             Uop::new(Class::StoreData, &[RAX], &[]).sharing()
         ]
     );
+}
+
+#[test]
+fn addresses_spelt_alike_are_told_from_others() {
+    let spelling = |bytes: &[u8]| {
+        let uops = decode(&block(&[bytes]), ALL).instructions.remove(0).uops;
+        uops.iter().map(|uop| uop.spelling).find(|&spelling| spelling != 0).unwrap()
+    };
+    // mov [rdi+8],rax ; mov rcx,[rdi+8] ; mov rcx,[rdi+16] ; mov rcx,[rsi+8]
+    let stored = spelling(&[0x48, 0x89, 0x47, 0x08]);
+    assert_eq!(stored, spelling(&[0x48, 0x8b, 0x4f, 0x08]));
+    assert_ne!(stored, spelling(&[0x48, 0x8b, 0x4f, 0x10]));
+    assert_ne!(stored, spelling(&[0x48, 0x8b, 0x4e, 0x08]));
+    // push rax ; mov rax,[rsp+8]
+    assert_eq!(spelling(&[0x50]), spelling(&[0x48, 0x8b, 0x44, 0x24, 0x08]));
+}
+
+#[test]
+fn an_index_makes_a_load_another_class() {
+    // mov rax,[rbx+rcx*8]
+    assert_eq!(classes(&one(&[0x48, 0x8b, 0x04, 0xcb], ALL)), [Class::IndexedLoad]);
 }
 
 #[test]
@@ -123,11 +146,13 @@ fn the_stack_pointer_moves_without_a_unit() {
     assert_eq!(pop[0].targets[0], RBX);
     let call = decode(&block(&[&[0xe8, 0, 0, 0, 0]]), ALL).instructions.remove(0);
     assert_eq!(call.flow, Flow::Call);
-    assert!(classes(&call.uops).contains(&Class::Branch));
+    let order = [Class::StoreAddress, Class::StoreData, Class::Nop, Class::Branch];
+    assert_eq!(classes(&call.uops), order);
+    assert_eq!(call.uops[1].sources, [Reg::NONE; 4]);
     let ret = decode(&block(&[&[0xc3]]), ALL).instructions.remove(0);
     assert_eq!(ret.flow, Flow::Return);
-    assert_eq!(classes(&ret.uops)[..2], [Class::Load, Class::Branch]);
-    assert_eq!(ret.uops[1].sources[0], T0);
+    assert_eq!(classes(&ret.uops), [Class::Load, Class::Nop, Class::Branch]);
+    assert_eq!(ret.uops[2].sources[0], T0);
 }
 
 #[test]

@@ -75,11 +75,9 @@ impl Front {
         place: usize,
         instruction: &StaticInstruction,
     ) -> u64 {
-        let last_byte = instruction.pc.wrapping_add(u64::from(instruction.len)).wrapping_sub(1);
-        let is_elsewhere = (instruction.pc >> self.line_shift) ^ self.line
-            | (last_byte >> self.line_shift) ^ self.line;
         let is_again = !self.is_decoded && instruction.pc <= self.entered;
-        if is_elsewhere != 0 || is_again {
+        if instruction.line != self.line || instruction.crosses || is_again {
+            let last_byte = instruction.pc.wrapping_add(u64::from(instruction.len)).wrapping_sub(1);
             self.enter_both(shape, memory, account, place, instruction.pc, last_byte);
         }
         let slots = u64::from(instruction.slots);

@@ -16,6 +16,8 @@
 mod engine;
 mod front;
 mod group;
+mod lives;
+mod memory;
 mod retire;
 mod ring;
 mod stores;
@@ -118,7 +120,6 @@ impl<W: Watcher> FastCore<W> {
         counts[Event::Cycles] = cycles;
         counts[Event::ReferenceCycles] = cycles;
         counts[Event::PipelineSlots] = cycles.saturating_mul(self.engine.shape.dispatch_width);
-        counts[Event::Issues] = self.engine.window.issues;
         add_memory(&mut counts, &self.engine.memory);
         counts
     }
@@ -170,11 +171,21 @@ impl<W: Watcher> FastCore<W> {
         let first = block.first as usize;
         let instructions = &self.program.instructions[first..first + count as usize];
         for (k, instruction) in instructions.iter().enumerate() {
+            if PLAIN && !W::LISTENS && instruction.is_simple {
+                let op = &self.program.ops[instruction.ops as usize];
+                self.engine.step_simply(first + k, instruction, op);
+                continue;
+            }
             let mine = if instruction.has_memory {
                 Accesses::of(&mut left, k as u16)
             } else {
                 Accesses::EMPTY
             };
+            if PLAIN && !W::LISTENS && instruction.is_load {
+                let op = &self.program.ops[instruction.ops as usize];
+                self.engine.step_load(first + k, instruction, op, mine);
+                continue;
+            }
             let ops = self.program.ops_of(instruction);
             self.engine.step::<PLAIN>(first + k, instruction, ops, mine);
         }

@@ -21,11 +21,10 @@ impl Ring {
     /// Takes the next place until a time.
     #[inline]
     pub(super) fn push(&mut self, time: u64) {
-        self.times[self.at] = time;
-        self.at += 1;
-        if self.at == self.times.len() {
-            self.at = 0;
-        }
+        let at = self.at;
+        let next = at + 1;
+        self.at = if next == self.times.len() { 0 } else { next };
+        self.times[at] = time;
     }
 
     /// Keeps the place taken last until a later time.

@@ -19,13 +19,15 @@ struct Entry {
     sequence: u64,
     /// Which bytes of the grain were written.
     bytes: u8,
+    /// How its address is spelt.
+    spelling: u16,
 }
 
 /// What a load met in the store queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Meeting {
-    /// The data is there at a time, from a store.
-    Forwarded(u64, u64),
+    /// The data is there at a time, from a store whose address is spelt in some way.
+    Forwarded(u64, u64, u16),
     /// Only part of it is: the load waits until the store is written.
     Blocked(u64, u64),
 }
@@ -84,9 +86,11 @@ impl Stores {
         data: u64,
         written: u64,
         sequence: u64,
+        spelling: u16,
     ) {
         for (grain, bytes) in grains(address, size) {
-            self.entries[Stores::place(grain)] = Entry { grain, data, written, sequence, bytes };
+            self.entries[Stores::place(grain)] =
+                Entry { grain, data, written, sequence, bytes, spelling };
         }
     }
 
@@ -103,7 +107,7 @@ impl Stores {
 
     #[inline(never)]
     fn meet_slowly(&self, address: u64, size: u64, at: u64) -> Option<Meeting> {
-        let (mut data, mut written, mut sequence) = (0, 0, 0);
+        let (mut data, mut written, mut sequence, mut spelling) = (0, 0, 0, 0);
         let (mut met, mut whole) = (false, true);
         for (grain, bytes) in grains(address, size) {
             let entry = &self.entries[Stores::place(grain)];
@@ -113,6 +117,7 @@ impl Stores {
                 written = written.max(entry.written);
                 whole &= entry.bytes & bytes == bytes && (!met || entry.sequence == sequence);
                 sequence = sequence.max(entry.sequence);
+                spelling = entry.spelling;
                 met = true;
             } else {
                 whole = false;
@@ -120,7 +125,7 @@ impl Stores {
         }
         match (met, whole) {
             (false, _) => None,
-            (true, true) => Some(Meeting::Forwarded(data, sequence)),
+            (true, true) => Some(Meeting::Forwarded(data, sequence, spelling)),
             (true, false) => Some(Meeting::Blocked(written, sequence)),
         }
     }
@@ -138,15 +143,15 @@ mod tests {
     #[test]
     fn a_covered_load_is_forwarded_and_a_partly_covered_one_is_blocked() {
         let mut stores = Stores::new();
-        stores.remember(0x1000, 8, 50, 100, 7);
-        assert_eq!(stores.meet(0x1000, 8, 20), Some(Meeting::Forwarded(50, 7)));
-        assert_eq!(stores.meet(0x1004, 4, 20), Some(Meeting::Forwarded(50, 7)));
+        stores.remember(0x1000, 8, 50, 100, 7, 3);
+        assert_eq!(stores.meet(0x1000, 8, 20), Some(Meeting::Forwarded(50, 7, 3)));
+        assert_eq!(stores.meet(0x1004, 4, 20), Some(Meeting::Forwarded(50, 7, 3)));
         assert_eq!(stores.meet(0x1004, 8, 20), Some(Meeting::Blocked(100, 7)));
         assert_eq!(stores.meet(0x1008, 8, 20), None);
         assert_eq!(stores.meet(0x1000, 8, 100), None);
-        stores.remember(0x2000, 32, 60, 100, 8);
-        assert_eq!(stores.meet(0x2010, 16, 20), Some(Meeting::Forwarded(60, 8)));
-        stores.remember(0x2018, 4, 70, 100, 9);
+        stores.remember(0x2000, 32, 60, 100, 8, 3);
+        assert_eq!(stores.meet(0x2010, 16, 20), Some(Meeting::Forwarded(60, 8, 3)));
+        stores.remember(0x2018, 4, 70, 100, 9, 3);
         assert_eq!(stores.meet(0x2010, 16, 20), Some(Meeting::Blocked(100, 9)));
     }
 

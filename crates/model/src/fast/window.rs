@@ -31,10 +31,9 @@ pub(super) struct Window {
     full_until: [u64; 64],
     /// Micro-ops waiting, a byte for each scheduler.
     waiting: u64,
+    lanes: [Lane; 16],
     /// When the latest micro-op issued, for machines that keep order.
     last_issue: u64,
-    /// Micro-ops sent to a port.
-    pub(super) issues: u64,
     pub(super) rob: Ring,
     pub(super) loads: Ring,
     pub(super) stores: Ring,
@@ -49,8 +48,8 @@ impl Window {
             leave: Box::new([0; AHEAD]),
             full_until: [0; 64],
             waiting: 0,
+            lanes: lanes(shape),
             last_issue: 0,
-            issues: 0,
             rob: Ring::new(shape.rob),
             loads: Ring::new(shape.load_queue),
             stores: Ring::new(shape.store_queue),
@@ -130,18 +129,43 @@ impl Window {
         if at > self.cycle {
             self.advance(at);
         }
-        if op.scheduler < 8 {
-            let limit = shape.schedulers[usize::from(op.scheduler)];
-            let lane = 8 * u32::from(op.scheduler);
-            if limit < u8::MAX {
-                while (self.waiting >> lane) as u8 >= limit {
-                    account.totals[Event::SchedulerFull] += 1;
-                    self.advance(self.cycle + 1);
-                }
-            }
-        }
+        self.wait_for_scheduler(account, op);
         self.slots += u64::from(op.slots);
         (self.cycle, by_stores)
+    }
+
+    /// The same for a micro-op that needs neither load nor store queue, on a machine without
+    /// groups.
+    #[inline(always)]
+    pub(super) fn dispatch_simply(
+        &mut self,
+        shape: &Shape,
+        account: &mut Account,
+        op: &Op,
+        earliest: u64,
+    ) -> u64 {
+        let is_full = op.slots > 0 && self.slots >= shape.dispatch_width;
+        let mut at = earliest.max(self.cycle + u64::from(is_full));
+        let free = if op.slots > 0 { self.rob.oldest() } else { 0 };
+        if free > at {
+            account.totals[Event::RobFull] += free - at;
+            at = free;
+        }
+        if at > self.cycle {
+            self.advance(at);
+        }
+        self.wait_for_scheduler(account, op);
+        self.slots += u64::from(op.slots);
+        self.cycle
+    }
+
+    #[inline(always)]
+    fn wait_for_scheduler(&mut self, account: &mut Account, op: &Op) {
+        let lane = self.lanes[usize::from(op.scheduler) & 15];
+        while self.waiting & lane.mask >= lane.limit {
+            account.totals[Event::SchedulerFull] += 1;
+            self.advance(self.cycle + 1);
+        }
     }
 
     /// Sends a micro-op to a port, not before it is ready.
@@ -159,8 +183,7 @@ impl Window {
         if in_order {
             self.last_issue = at;
         }
-        self.issues += u64::from(op.ports != 0);
-        self.wait_until(shape, op, at);
+        self.wait_until(op, at);
         at
     }
 
@@ -169,8 +192,7 @@ impl Window {
         let full_until = &mut self.full_until[op.class as usize & 63];
         let starts_full = ready <= *full_until;
         let mut at = ready.max(*full_until);
-        let end = self.cycle + AHEAD as u64;
-        while at < end {
+        while at - self.cycle < AHEAD as u64 {
             let busy = &mut self.busy[(at & MASK) as usize];
             let free = op.ports & !*busy;
             if free != 0 {
@@ -204,23 +226,36 @@ impl Window {
         at
     }
 
-    /// Keeps the scheduler's entry until the micro-op issues.
+    /// Keeps the scheduler's entry until the micro-op issues. One that issues beyond the cycles
+    /// kept is let go at once.
     #[inline(always)]
-    fn wait_until(&mut self, shape: &Shape, op: &Op, at: u64) {
-        if op.scheduler >= 8
-            || at <= self.cycle
-            || shape.schedulers[usize::from(op.scheduler)] == u8::MAX
-        {
-            return;
+    fn wait_until(&mut self, op: &Op, at: u64) {
+        let ahead = at.wrapping_sub(self.cycle);
+        if ahead.wrapping_sub(1) < AHEAD as u64 - 1 {
+            let one = self.lanes[usize::from(op.scheduler) & 15].one;
+            self.leave[(at & MASK) as usize] += one;
+            self.waiting += one;
         }
-        let one = 1_u64 << (8 * u32::from(op.scheduler));
-        let within = at.min(self.cycle + AHEAD as u64 - 1);
-        let leaving = &mut self.leave[(within & MASK) as usize];
-        // A byte cannot hold more; only the clamp above can bring so many together.
-        if (*leaving / one) as u8 >= 250 {
-            return;
-        }
-        *leaving += one;
-        self.waiting += one;
     }
+}
+
+/// One scheduler's byte among those waiting: its mask, one micro-op, and how many make it full.
+#[derive(Clone, Copy, Debug)]
+struct Lane {
+    mask: u64,
+    one: u64,
+    limit: u64,
+}
+
+/// Lanes by scheduler; those without a limit count nothing.
+fn lanes(shape: &Shape) -> [Lane; 16] {
+    let mut lanes = [Lane { mask: 0, one: 0, limit: 1 }; 16];
+    for (k, &limit) in shape.schedulers.iter().enumerate() {
+        if limit < u8::MAX {
+            let shift = 8 * k as u32;
+            let limit = u64::from(limit) << shift;
+            lanes[k] = Lane { mask: 0xff << shift, one: 1 << shift, limit };
+        }
+    }
+    lanes
 }

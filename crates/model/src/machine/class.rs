@@ -49,6 +49,9 @@ classes! {
     Branch = "branch",
     /// A load into a general register. Its latency in the file is on top of the cache's.
     Load = "load",
+    /// A load into a general register from an address with an index. Its latency in the file is on
+    /// top of the cache's.
+    IndexedLoad = "indexed-load",
     /// A load into a vector register. Its latency in the file is on top of the cache's.
     VecLoad = "vec-load",
     /// The address half of a store.
@@ -105,7 +108,7 @@ impl Class {
 
     /// Whether it reads memory.
     pub fn is_load(self) -> bool {
-        matches!(self, Class::Load | Class::VecLoad)
+        matches!(self, Class::Load | Class::IndexedLoad | Class::VecLoad)
     }
 
     /// Whether it carries a store's data.

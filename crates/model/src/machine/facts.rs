@@ -84,6 +84,9 @@ pub struct Window {
     pub wakeup_cycles: u32,
     /// Cycles from a store's data to a load that takes it from the store queue.
     pub store_forward_cycles: u32,
+    /// The same where load and store spell their address alike, so that renaming joins them; as
+    /// above on machines that do not.
+    pub renamed_forward_cycles: u32,
     /// Stores written to the cache a cycle.
     pub stores_per_cycle: u32,
     /// Whether `xor r,r` and the like need no unit.

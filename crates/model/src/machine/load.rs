@@ -40,7 +40,7 @@ impl Machine {
     ) -> Result<Machine, MachineError> {
         let refuse = |reason: String| MachineError::new(file, reason);
         let mut table: toml::Table =
-            text.parse().map_err(|e: toml::de::Error| refuse(one_line(&e)))?;
+            text.parse().map_err(|e: toml::de::Error| refuse(at_line(text, &e)))?;
         for (key, value) in overrides {
             set(&mut table, key, value).map_err(refuse)?;
         }
@@ -66,6 +66,15 @@ fn read(file: &str, table: toml::Table) -> Result<Machine, MachineError> {
         let place = culprit.map(|key| format!("[{key}] ")).unwrap_or_default();
         MachineError::new(file, format!("{place}{}", one_line(&error)))
     })
+}
+
+/// What is wrong with the text, and in which line.
+fn at_line(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    match before {
+        Some(before) => format!("line {}: {}", before.matches('\n').count() + 1, one_line(error)),
+        None => one_line(error),
+    }
 }
 
 fn one_line(error: &toml::de::Error) -> String {

@@ -33,6 +33,12 @@ fn an_unknown_key_is_refused_with_file_table_and_key() {
 }
 
 #[test]
+fn text_that_is_no_table_is_refused_with_its_line() {
+    let error = Machine::load("mine.toml", "name = 1\nname = 2\n", &[]).unwrap_err().to_string();
+    assert_eq!(error, "machine mine.toml: line 2: duplicate key");
+}
+
+#[test]
 fn a_fact_without_a_source_is_refused() {
     let text = text_of("zen4").unwrap().replace("source = \"AMD 57647, 2.6.3\"", "source = \" \"");
     let error = Machine::load("mine.toml", &text, &[]).unwrap_err().to_string();

@@ -121,7 +121,9 @@ impl<W: Watcher> ReferenceCore<W> {
         if op.kind == Kind::StoreAddress {
             let pieces = self.at(sequence).pieces.clone();
             for piece in pieces {
-                let store = QueuedStore { sequence, piece, line: u64::MAX, retired: u64::MAX };
+                let spelling = op.spelling;
+                let store =
+                    QueuedStore { sequence, piece, spelling, line: u64::MAX, retired: u64::MAX };
                 self.stores.push_back(store);
             }
         }

@@ -64,6 +64,7 @@ impl Default for Entry {
                 kind: Kind::Plain,
                 scheduler: 8,
                 slots: 0,
+                spelling: 0,
             },
             place: 0,
             is_first: false,
@@ -99,6 +100,8 @@ pub(super) struct QueuedStore {
     /// The micro-op that computes its address; the next one brings its data.
     pub(super) sequence: u64,
     pub(super) piece: Piece,
+    /// How its address is spelt.
+    pub(super) spelling: u16,
     /// When its line is there; unknown before its address is.
     pub(super) line: u64,
     /// When it retired.

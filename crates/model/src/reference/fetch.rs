@@ -239,10 +239,7 @@ impl<W: Watcher> ReferenceCore<W> {
         entry.taken = taken;
         let is_ideal = self.shape.ideal.has(Ideal::MISPREDICTS);
         if verdict.mispredicted && !is_ideal {
-            // A stack adjustment may follow the micro-op that decides.
-            let first = self.fetch_at - u64::from(instruction.op_count);
-            let decides = (first..=last).find(|&at| self.at(at).op.kind == Kind::Branch);
-            self.fetch.waits_for = Some(decides.unwrap_or(last));
+            self.fetch.waits_for = Some(last);
             return true;
         }
         if verdict.resteered && !is_ideal {

@@ -14,8 +14,8 @@ use crate::units::Level;
 enum Older {
     /// No store in flight.
     None,
-    /// A store brings all of it, at a time.
-    Whole(u64, u64),
+    /// A store brings all of it, at a time; its number and how its address is spelt.
+    Whole(u64, u64, u16),
     /// A store whose data is not there yet.
     Coming(u64),
     /// A store brings part of it and must be written first.
@@ -65,7 +65,6 @@ impl<W: Watcher> ReferenceCore<W> {
         }
         if let Some(port) = port {
             self.ports[port] = self.cycle + u64::from(op.busy);
-            self.account.totals[Event::Issues] += 1;
         }
         self.execute(sequence, &op);
         true
@@ -127,11 +126,11 @@ impl<W: Watcher> ReferenceCore<W> {
         }
         let data = store.sequence + 1;
         if data < self.retire_at {
-            return Older::Whole(0, store.sequence);
+            return Older::Whole(0, store.sequence, store.spelling);
         }
         let entry = self.at(data);
         if entry.is_issued {
-            Older::Whole(entry.completed, store.sequence)
+            Older::Whole(entry.completed, store.sequence, store.spelling)
         } else {
             Older::Coming(data)
         }
@@ -186,9 +185,15 @@ impl<W: Watcher> ReferenceCore<W> {
             let over = if self.shape.ideal.has(Ideal::DATA_MISSES) { 0 } else { over };
             let mut done = at + hit + over + extra;
             let mut store = NOBODY;
-            if let Older::Whole(data, from) = self.older(sequence, piece) {
+            if let Older::Whole(data, from, spelling) = self.older(sequence, piece) {
                 self.account.happened(place, Event::Forwards);
-                done = (at + hit).max(data + self.shape.forward) + extra;
+                let is_renamed =
+                    spelling == op.spelling && self.shape.renamed_forward < self.shape.forward;
+                done = if is_renamed {
+                    (data + self.shape.renamed_forward).max(at)
+                } else {
+                    (at + hit).max(data + self.shape.forward) + extra
+                };
                 store = from;
             }
             let translated = outcome.translation.missed_l1;

@@ -78,6 +78,20 @@ impl<V: Copy + Default> Cache<V> {
         Some(&mut self.values[place])
     }
 
+    /// Finds a number whose value passes a test and makes it the newest of its set; otherwise
+    /// nothing changes.
+    #[inline]
+    pub fn touch_if(&mut self, number: u64, test: impl FnOnce(&V) -> bool) -> Option<&mut V> {
+        let place =
+            if self.hints.is_empty() { self.find(number)? } else { self.find_by_hint(number)? };
+        if !test(&self.values[place]) {
+            return None;
+        }
+        self.clock += 1;
+        self.used[place] = self.clock;
+        Some(&mut self.values[place])
+    }
+
     #[inline]
     fn find_by_hint(&mut self, number: u64) -> Option<usize> {
         let hint = number as usize & (HINTS - 1);

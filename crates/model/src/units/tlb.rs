@@ -53,6 +53,20 @@ impl Tlb {
         self.miss(page)
     }
 
+    /// Whether the first level has an address; if so it is used, if not nothing changes.
+    #[inline]
+    pub fn hits(&mut self, address: u64) -> bool {
+        let page = address >> self.page_shift;
+        if page == self.latest {
+            return true;
+        }
+        let hit = self.first.touch(page).is_some();
+        if hit {
+            self.latest = page;
+        }
+        hit
+    }
+
     #[cold]
     fn miss(&mut self, page: u64) -> Translation {
         self.first.insert(page, ());

@@ -15,7 +15,9 @@ use std::path::Path;
 
 pub use cachegrind::{Cachegrind, Refs};
 pub use mca::{Mca, block_throughput};
+pub(crate) use ours::binary as our_binary;
 pub use ours::{modelled, our_version};
+pub(crate) use perf::version as version_of_perf;
 pub use qemu::Qemu;
 
 use crate::context::Context;
@@ -56,11 +58,11 @@ pub fn all() -> Vec<Box<dyn Peer>> {
 }
 
 /// A file under `scratch` as a command line needs it.
-fn file(scratch: &Path, name: &str) -> String {
+pub(crate) fn file(scratch: &Path, name: &str) -> String {
     scratch.join(name).to_string_lossy().into_owned()
 }
 
 /// Words as a wrap.
-fn words(words: &[&str]) -> Wrap {
+pub(crate) fn words(words: &[&str]) -> Wrap {
     Wrap { words: words.iter().map(|&word| word.to_owned()).collect(), joined: false }
 }

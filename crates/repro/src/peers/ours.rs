@@ -33,7 +33,7 @@ pub fn our_version(context: &Context) -> Result<String, String> {
     Ours.version(context)
 }
 
-fn binary(context: &Context) -> Result<String, String> {
+pub(crate) fn binary(context: &Context) -> Result<String, String> {
     let path = context.beside.as_ref().map(|directory| directory.join("whither"));
     path.filter(|path| path.is_file()).map(|path| path.to_string_lossy().into_owned()).ok_or_else(
         || "whither is not built beside repro; `cargo build -p whither` does".to_owned(),

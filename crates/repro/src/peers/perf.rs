@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::machine::version_of;
 use crate::run::Wrap;
 
-fn version() -> Result<String, String> {
+pub(crate) fn version() -> Result<String, String> {
     version_of("perf", &["--version"])
         .map_err(|why| format!("{why}; install the package linux-perf"))
 }

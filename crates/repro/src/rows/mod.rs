@@ -8,6 +8,7 @@ mod model_accuracy;
 mod model_agreement;
 mod model_speed;
 mod peers;
+mod shares;
 mod suite;
 
 use crate::context::Context;
@@ -35,6 +36,7 @@ pub const ROWS: &[Row] = &[
     Row { name: "model-agreement", run: model_agreement::run, smoke: Some(model_agreement::smoke) },
     Row { name: "model-speed", run: model_speed::run, smoke: None },
     Row { name: "model-accuracy", run: model_accuracy::run, smoke: None },
+    Row { name: "shares", run: shares::run, smoke: None },
 ];
 
 /// The landed row called `name`.

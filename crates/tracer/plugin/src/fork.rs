@@ -65,7 +65,10 @@ extern "C" fn in_child() {
     match ResultsFile::create(&plugin.dir, std::process::id(), started) {
         Ok(file) => *results = Arc::new(file),
         // Without a file of its own the child runs untraced rather than counting for its parent.
-        Err(_) => return vcpu::forget_others(c_uint::MAX),
+        Err(_) => {
+            Plugin::stop();
+            return vcpu::forget_others(c_uint::MAX);
+        }
     }
     if let Some(trace) = &mut trace {
         trace.forked(results.clone(), inherited_bytes(&process));

@@ -1,6 +1,8 @@
 //! What the threads of the process share.
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tracer::block::BlockTable;
@@ -11,6 +13,7 @@ use tracer::tally::CurrentResults;
 use tracer::trace::{CurrentTrace, Output, Sink};
 
 static PLUGIN: OnceLock<Plugin> = OnceLock::new();
+static IS_STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// The plugin in this process.
 pub(crate) struct Plugin {
@@ -79,9 +82,15 @@ impl Plugin {
         PLUGIN.get()
     }
 
-    /// The plugin, once it was started.
+    /// The plugin, once it was started and unless it was stopped.
     pub(crate) fn get() -> Option<&'static Plugin> {
-        PLUGIN.get()
+        PLUGIN.get().filter(|_| !IS_STOPPED.load(Relaxed))
+    }
+
+    /// Leaves the rest of the process untraced: a child of a fork that has no results file must not
+    /// write to its parent's.
+    pub(crate) fn stop() {
+        IS_STOPPED.store(true, Relaxed);
     }
 
     /// What the threads share. Nothing that calls a listener may hold it.

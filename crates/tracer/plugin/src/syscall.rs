@@ -1,6 +1,7 @@
 //! System calls that change what the process is.
 
 use std::ffi::c_uint;
+use std::sync::atomic::Ordering::Release;
 
 use tracer::record::ProcessRecord;
 
@@ -33,7 +34,9 @@ pub(crate) extern "C" fn on_call(
 ) {
     let (Some(plugin), Some(vcpu)) = (Plugin::get(), vcpu::get(index)) else { return };
     vcpu.arguments = [a1, a2, a3, a4, a5, a6];
+    vcpu.is_in_call.store(true, Release);
     vcpu.assembler.system_call(call as u64);
+    vcpu.is_in_call.store(false, Release);
     match call {
         number::CLONE | number::FORK | number::VFORK | number::CLONE3 => fork::expect(index),
         number::EXECVE => exec::follow(plugin, exec::Request { dir: AT_FDCWD, path: a1, arguments: a2, environment: a3, is_by_descriptor: false }),

@@ -84,6 +84,10 @@ unsafe fn watch(tb: *mut Tb, block: &'static LiveBlock, watches_memory: bool) {
         return;
     }
     for (index, code) in block.code.instructions.iter().enumerate() {
+        // Being asked about it costs QEMU time, even where it has nothing to tell.
+        if block.most_bytes(index as u16) == 0 {
+            continue;
+        }
         let data = index | if is_atomic(code) { vcpu::ATOMIC } else { 0 };
         // SAFETY: the caller's promise; a phantom at the end is left out.
         unsafe {

@@ -2,8 +2,8 @@
 
 use std::ffi::{c_uint, c_void};
 use std::ptr::null_mut;
-use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicPtr};
 
 use tracer::assemble::{Assembler, Piece};
 use tracer::block::LiveBlock;
@@ -28,6 +28,8 @@ pub(crate) struct Vcpu {
     pub(crate) thread: u32,
     /// The arguments of the system call that the thread is in.
     pub(crate) arguments: [u64; 6],
+    /// Whether the thread is about to enter the kernel, in our hands.
+    pub(crate) is_in_call: AtomicBool,
     kinds: [Kind; KINDS],
 }
 
@@ -89,7 +91,13 @@ fn make(index: c_uint) -> Option<&'static mut Vcpu> {
     let plugin = Plugin::get()?;
     let thread = plugin.process().begin_thread();
     let assembler = Assembler::new(listeners::make(plugin, thread), blocks_since);
-    let vcpu = Vcpu { assembler, thread, arguments: [0; 6], kinds: [UNKNOWN; KINDS] };
+    let vcpu = Vcpu {
+        assembler,
+        thread,
+        arguments: [0; 6],
+        is_in_call: AtomicBool::new(false),
+        kinds: [UNKNOWN; KINDS],
+    };
     TABLE.get(index as usize)?.store(Box::into_raw(Box::new(vcpu)), Release);
     get(index)
 }
@@ -115,10 +123,15 @@ pub(crate) fn forget_others(survivor: c_uint) {
     }
 }
 
-/// The process ends. QEMU has stopped every other thread before it says so.
+/// The process ends. QEMU has stopped every other thread between two blocks before it says so, and
+/// calls us for none of them any more. Only a thread that was about to enter the kernel may still be
+/// in our hands; it is left alone, having told all that it ran.
 pub(crate) extern "C" fn on_exit(_: PluginId, _: *mut c_void) {
-    for index in 0..VCPUS {
-        if let Some(vcpu) = get(index as c_uint) {
+    for (index, slot) in TABLE.iter().enumerate() {
+        let vcpu = slot.load(Acquire);
+        // SAFETY: as in `get`, but shared: only the flag is looked at.
+        let is_in_call = unsafe { vcpu.as_ref() }.is_none_or(|vcpu| vcpu.is_in_call.load(Acquire));
+        if let (false, Some(vcpu)) = (is_in_call, get(index as c_uint)) {
             vcpu.assembler.ended();
         }
     }

@@ -251,8 +251,12 @@ fn read_all(dir: &Path) -> Result<BTreeMap<ProcessKey, ProcessFile>, LaunchError
     for entry in fs::read_dir(dir).map_err(LaunchError::Scratch)? {
         let path = entry.map_err(LaunchError::Scratch)?.path();
         if path.extension().is_some_and(|extension| extension == "results") {
-            let file = results::read(&path).map_err(LaunchError::Results)?;
-            processes.insert(file.key, file);
+            match results::read(&path) {
+                Ok(file) => drop(processes.insert(file.key, file)),
+                // A process that died while it made its file has counted nothing.
+                Err(ResultsError::Foreign(_)) => {}
+                Err(why) => return Err(LaunchError::Results(why)),
+            }
         }
     }
     Ok(processes)

@@ -4,10 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fmt};
+
+mod elf;
 
 /// How deep scripts may name scripts as their interpreter, as in the kernel.
 const SCRIPT_DEPTH: usize = 5;
@@ -146,7 +148,7 @@ pub fn inspect(program: &Path) -> Result<Target, TargetError> {
         let read = file.by_ref_take(SHEBANG_BYTES as u64).read_to_end(&mut start);
         read.map_err(|why| TargetError::Unreadable(target.executable.clone(), why))?;
         if !start.starts_with(b"#!") {
-            target.linker = elf(&target.executable, &file, &start)?;
+            target.linker = elf::check(&target.executable, &file, &start)?;
             return Ok(target);
         }
         let (interpreter, option) =
@@ -224,143 +226,5 @@ fn shebang(start: &[u8]) -> Option<(PathBuf, Option<OsString>)> {
     (!interpreter.is_empty()).then(|| (PathBuf::from(OsStr::from_bytes(interpreter)), option))
 }
 
-/// Checks an ELF file as far as running it needs, and gives its dynamic linker.
-fn elf(path: &Path, file: &File, start: &[u8]) -> Result<Option<PathBuf>, TargetError> {
-    const EM_X86_64: u16 = 62;
-    if !start.starts_with(b"\x7fELF") {
-        return Err(TargetError::UnknownFormat(path.into()));
-    }
-    let malformed = || TargetError::Malformed(path.into());
-    let machine = number(start, 18, 2).ok_or_else(malformed)? as u16;
-    if machine != EM_X86_64 {
-        let narrow = start.get(4) == Some(&1) && machine == 3;
-        let other = TargetError::OtherMachine(path.into(), machine);
-        return Err(if narrow { TargetError::Narrow(path.into()) } else { other });
-    }
-    if start.get(4) != Some(&2) {
-        return Err(TargetError::Narrow(path.into()));
-    }
-    let kind = number(start, 16, 2).ok_or_else(malformed)?;
-    if !matches!(kind, 2 | 3) {
-        return Err(TargetError::UnknownFormat(path.into()));
-    }
-    let segments = number(start, 32, 8).ok_or_else(malformed)?;
-    let count = number(start, 56, 2).ok_or_else(malformed)?;
-    let mut table = vec![0; count as usize * 56];
-    file.read_exact_at(&mut table, segments).map_err(|_| malformed())?;
-    let mut linker = None;
-    for segment in table.chunks_exact(56) {
-        linker = check_segment(path, file, segment)?.or(linker);
-    }
-    Ok(linker)
-}
-
-/// Checks a segment; if it is the one that names the dynamic linker, gives that.
-fn check_segment(path: &Path, file: &File, segment: &[u8]) -> Result<Option<PathBuf>, TargetError> {
-    const PT_INTERP: u64 = 3;
-    const PT_GNU_PROPERTY: u64 = 0x6474_e553;
-    const MOST_BYTES: u64 = 1 << 16;
-    let malformed = || TargetError::Malformed(path.into());
-    let field = |at, len| number(segment, at, len).ok_or_else(malformed);
-    let (kind, offset, len) = (field(0, 4)?, field(8, 8)?, field(32, 8)?.min(MOST_BYTES));
-    if kind != PT_INTERP && kind != PT_GNU_PROPERTY {
-        return Ok(None);
-    }
-    let mut bytes = vec![0; len as usize];
-    file.read_exact_at(&mut bytes, offset).map_err(|_| malformed())?;
-    if kind == PT_GNU_PROPERTY {
-        let needs = properties_need_avx512(&bytes);
-        return if needs { Err(TargetError::NeedsAvx512(path.into())) } else { Ok(None) };
-    }
-    let name = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-    let interpreter = PathBuf::from(OsStr::from_bytes(name));
-    match interpreter.exists() {
-        true => Ok(Some(interpreter)),
-        false => Err(TargetError::NoInterpreter(path.into(), interpreter)),
-    }
-}
-
-/// Whether a `.note.gnu.property` says that the fourth level of x86-64 is needed.
-fn properties_need_avx512(note: &[u8]) -> bool {
-    const X86_ISA_1_NEEDED: u64 = 0xc000_8002;
-    const LEVEL_4: u64 = 1 << 3;
-    // The name "GNU\0" and the sizes before it take 16 bytes; properties are aligned to 8.
-    let mut rest = note.get(16..).unwrap_or_default();
-    while let (Some(kind), Some(len)) = (number(rest, 0, 4), number(rest, 4, 4)) {
-        if kind == X86_ISA_1_NEEDED {
-            return number(rest, 8, 4).is_some_and(|levels| levels & LEVEL_4 != 0);
-        }
-        let next = 8 + (len as usize).next_multiple_of(8);
-        rest = rest.get(next..).unwrap_or_default();
-    }
-    false
-}
-
-/// A little-endian number of up to 8 bytes.
-fn number(bytes: &[u8], at: usize, len: usize) -> Option<u64> {
-    let field = bytes.get(at..at + len)?;
-    Some(field.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shebang_line_splits_as_in_the_kernel() {
-        let of = |line: &str| shebang(line.as_bytes());
-        assert_eq!(of("#!/bin/sh\necho"), Some(("/bin/sh".into(), None)));
-        assert_eq!(
-            of("#! /usr/bin/env  -S a b \n"),
-            Some(("/usr/bin/env".into(), Some("-S a b".into())))
-        );
-        assert_eq!(of("#!\n"), None);
-    }
-
-    #[test]
-    fn a_note_that_needs_the_fourth_level_is_found_behind_other_properties() {
-        let mut note = vec![0; 16];
-        for (kind, value) in [(0xc000_0002u32, 3u32), (0xc000_8002, 0xf)] {
-            note.extend(kind.to_le_bytes());
-            note.extend(4u32.to_le_bytes());
-            note.extend(value.to_le_bytes());
-            note.extend([0; 4]);
-        }
-        assert!(properties_need_avx512(&note));
-        note[40] = 7;
-        assert!(!properties_need_avx512(&note));
-        assert!(!properties_need_avx512(&note[..20]));
-    }
-
-    #[test]
-    fn programs_are_told_apart_by_their_first_bytes() {
-        let dir = std::env::temp_dir().join(format!("whither-target-{}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        let make = |name: &str, bytes: &[u8], mode: u32| {
-            let path = dir.join(name);
-            fs::write(&path, bytes).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-            inspect(&path)
-        };
-        let script = make("script", b"#!/bin/sh -e\n", 0o755).unwrap();
-        assert_eq!(script.leading, [OsString::from("-e"), dir.join("script").into()]);
-        assert!(matches!(make("plain", b"#!/bin/sh\n", 0o644), Err(TargetError::NotExecutable(_))));
-        assert!(matches!(
-            make("lost", b"#!/no/such\n", 0o755),
-            Err(TargetError::NoInterpreter(..))
-        ));
-        assert!(matches!(make("text", b"hello", 0o755), Err(TargetError::UnknownFormat(_))));
-        let mut header = fs::read("/proc/self/exe").unwrap()[..64].to_vec();
-        assert!(matches!(make("cut", &header, 0o755), Err(TargetError::Malformed(_))));
-        header[18] = 183;
-        assert!(matches!(make("arm", &header, 0o755), Err(TargetError::OtherMachine(_, 183))));
-        (header[18], header[4]) = (3, 1);
-        assert!(matches!(make("narrow", &header, 0o755), Err(TargetError::Narrow(_))));
-        assert!(matches!(inspect(&dir), Err(TargetError::NotAFile(_))));
-        let missing = inspect(&dir.join("none")).unwrap_err();
-        assert_eq!(missing.exit_status(), 127);
-        assert!(inspect(Path::new("/proc/self/exe")).unwrap().leading.is_empty());
-        assert!(matches!(find(OsStr::new("no-such-program-here")), Err(TargetError::NotFound(_))));
-        fs::remove_dir_all(&dir).unwrap();
-    }
-}
+mod tests;

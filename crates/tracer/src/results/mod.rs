@@ -21,4 +21,5 @@ pub use layout::{CHUNK_PAYLOAD_BYTES, ProcessKey, TALLY_BLOCKS, TALLY_WORDS};
 pub use publish::Publisher;
 pub(crate) use read::PARTIAL_WORDS;
 pub use read::{BlockTally, Partial, ProcessFile, ResultsError, Tail, ThreadTally, read};
+pub(crate) use write::file_size_limit;
 pub use write::{Chunk, RecordLog, ResultsFile, Started};

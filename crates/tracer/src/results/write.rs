@@ -49,9 +49,11 @@ impl ResultsFile {
                 Err(why) => return Err(why),
             }
         };
-        let len = FILE_BYTES.min(file_size_limit());
-        file.set_len(len)?;
-        let file_results = ResultsFile { key, path, cells: map(&file, len)? };
+        let cells = prepare(&file).inspect_err(|_| {
+            // A file without a header would only be in the reader's way.
+            let _ = std::fs::remove_file(&path);
+        })?;
+        let file_results = ResultsFile { key, path, cells };
         let (parent, inherited) = started.inherited.unwrap_or((ProcessKey::from_word(0), 0));
         file_results.set(header::KEY, key.to_word());
         file_results.set(header::PARENT, parent.to_word());
@@ -153,8 +155,24 @@ impl ResultsFile {
     }
 }
 
+/// Makes a file as long as it may become, with room for its header, and maps it.
+fn prepare(file: &File) -> io::Result<&'static [AtomicU64]> {
+    let len = FILE_BYTES.min(file_size_limit());
+    if len < HEADER_BYTES as u64 {
+        return Err(io::Error::other("the file size limit leaves no room for results"));
+    }
+    file.set_len(len)?;
+    // SAFETY: the descriptor is open.
+    let outcome =
+        unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, HEADER_BYTES as libc::off_t) };
+    match outcome {
+        0 => map(file, len),
+        why => Err(io::Error::from_raw_os_error(why)),
+    }
+}
+
 /// The largest file that this process may make: a larger one would bring SIGXFSZ.
-fn file_size_limit() -> u64 {
+pub(crate) fn file_size_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid place for the answer.
     match unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } {
@@ -165,9 +183,6 @@ fn file_size_limit() -> u64 {
 
 fn map(file: &File, len: u64) -> io::Result<&'static [AtomicU64]> {
     let len = usize::try_from(len).map_err(io::Error::other)?;
-    if len < HEADER_BYTES {
-        return Err(io::Error::other("the file size limit leaves no room for results"));
-    }
     // SAFETY: a fresh mapping of a file that we just made; nothing else is there.
     let start = unsafe {
         let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;

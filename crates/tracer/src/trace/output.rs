@@ -4,11 +4,11 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use super::chunk::{ChunkKind, TraceChunk};
-use crate::results::{ProcessKey, ResultsFile};
+use crate::results::{ProcessKey, ResultsFile, file_size_limit};
 use crate::varint::put;
 
 /// The output of the process, shared by its threads.
@@ -27,10 +27,19 @@ pub enum Sink {
 impl Sink {
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
         match self {
-            Sink::File(path) => OpenOptions::new().append(true).open(path)?.write_all(bytes),
+            Sink::File(path) => append(path, bytes),
             Sink::Socket(path) => send(&UnixStream::connect(path)?, bytes),
         }
     }
+}
+
+/// Writes to the end of a file, unless that would exceed the program's limit and bring it a signal.
+fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().append(true).open(path)?;
+    if file.metadata()?.len().saturating_add(bytes.len() as u64) > file_size_limit() {
+        return Err(io::Error::other("the file size limit leaves no room for the trace"));
+    }
+    file.write_all(bytes)
 }
 
 /// Writes to a socket without the signal that a closed one brings: it would reach the program.

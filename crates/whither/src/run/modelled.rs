@@ -13,6 +13,7 @@ use crate::failure::{Failure, RUN_FAILED};
 use crate::model::{
     CYCLES, ModelledRun, RUNS, cycles_of, notes, run_modelled, stack_section, summary,
 };
+use crate::progress::Progress;
 
 /// A second run of the same program, on a modelled core.
 pub(crate) struct Second<'a> {
@@ -38,8 +39,10 @@ pub(crate) fn announcement(job: &ModelJob, input_is_kept: bool) -> String {
 
 /// Runs it.
 pub(crate) fn second(job: &ModelJob, progress: bool) -> Result<Second<'_>, Failure> {
+    let bar = Progress::clock("the second run, on the modelled core", progress);
     let run = run_modelled(job)
         .map_err(|failure| failure.kept("the native half is kept and follows without it"))?;
+    drop(bar);
     let images = Images::load(&run.profile, &collect::KernelLayout::default(), progress);
     Ok(Second { job, run, images })
 }

@@ -144,6 +144,8 @@ impl Report<'_> {
                 Some(procedure) => Cell::text(procedure.source.to_string()),
                 None => Cell::Empty,
             };
+            let bytes =
+                time.procedure.as_ref().map_or(Cell::Empty, |p| Cell::Count(Count(p.len_bytes())));
             let start = time.procedure.as_ref().map_or(Cell::Empty, |p| Cell::Hex(p.start.0));
             Row::Cells(
                 tone(time.count, self.whole()),
@@ -152,7 +154,9 @@ impl Report<'_> {
                     Cell::Count(time.count),
                     Cell::text(self.image_name(time.image)),
                     Cell::text(self.procedure_name(time)),
+                    Cell::text(self.profile().image(time.image).map_or("?", |i| i.path.as_str())),
                     start,
+                    bytes,
                     named_by,
                 ],
             )
@@ -167,7 +171,9 @@ impl Report<'_> {
                     Column::number("samples", "samples"),
                     Column::text("image", "image"),
                     Column::text("procedure", "procedure"),
+                    Column::text("path", "").only_in_json(),
                     Column::text("offset", "").only_in_json(),
+                    Column::number("bytes", "").only_in_json(),
                     Column::text("named_by", "").only_in_json(),
                 ],
                 rows: self.times.iter().map(row).collect(),

@@ -9,6 +9,13 @@
 //! |CCCC|......pM......|...pM.........|..........pM.......|  C all timed  . warmed  p primed  M measured
 //! ```
 
+mod plan;
+mod sums;
+#[cfg(test)]
+mod tests;
+
+pub use plan::Plan;
+
 use metrology::{Coverage, Estimate};
 
 use crate::core::{Account, Accounting, Settings};
@@ -17,39 +24,7 @@ use crate::fast::FastCore;
 use crate::machine::Machine;
 use crate::stream::{Access, BlockId, CoreListener, StaticBlock};
 use crate::warm::Warmer;
-
-/// How to sample.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Plan {
-    /// Instructions at the start that are all timed.
-    pub certain_instructions: u64,
-    /// Instructions measured in a window.
-    pub window_instructions: u64,
-    /// Instructions timed before each window and not measured.
-    pub prime_instructions: u64,
-    /// The smallest stratum.
-    pub stratum_instructions: u64,
-    /// The largest stratum.
-    pub stratum_max_instructions: u64,
-    /// The relative half-width, at 95 %, of the cycles that is good enough.
-    pub error: f64,
-    /// Where the windows fall.
-    pub seed: u64,
-}
-
-impl Default for Plan {
-    fn default() -> Plan {
-        Plan {
-            certain_instructions: 4_000_000,
-            window_instructions: 10_000,
-            prime_instructions: 2_000,
-            stratum_instructions: 50_000,
-            stratum_max_instructions: 100_000_000,
-            error: 0.03,
-            seed: 1,
-        }
-    }
-}
+use sums::Sums;
 
 /// A measured window.
 #[derive(Clone, Debug)]
@@ -68,39 +43,6 @@ impl Window {
 
 /// A stratum is never more than one part in so many of what ran before it.
 const LEAST_WINDOWS: u64 = 300;
-
-/// What the windows say of one event, added up as they come, so that memory does not grow.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sums {
-    /// Σ weight · rate
-    weighted: f64,
-    /// Σ of what each pair of neighbours adds to the variance: w·w'·(r − r')²/2
-    spread: f64,
-    /// Σ of the squares of those
-    spread_squares: f64,
-}
-
-impl Sums {
-    fn add(&mut self, weight: f64, rate: f64, before: Option<(f64, f64)>) {
-        self.weighted += weight * rate;
-        if let Some((other, earlier)) = before {
-            let pair = weight * other * (rate - earlier).powi(2) / 2.0;
-            self.spread += pair;
-            self.spread_squares += pair * pair;
-        }
-    }
-
-    /// How many independent pairs the variance rests on (Satterthwaite): fewer than there are where
-    /// a few heavy or wild ones make most of it. Neighbouring pairs share a window, so that at best
-    /// two thirds count.
-    fn degrees_of_freedom(&self, windows: u64) -> f64 {
-        let most = ((windows - 1) as f64 * 2.0 / 3.0).max(1.0);
-        if self.spread_squares == 0.0 {
-            return most;
-        }
-        (2.0 * self.spread * self.spread / self.spread_squares).clamp(1.0, most)
-    }
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
@@ -418,103 +360,5 @@ impl Accounting for SampledCore {
             Event::Instructions => Some(Estimate::exact(self.instructions as f64)),
             _ => SampledCore::estimate(self, event),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::*;
-
-    /// Phases of different speed, seeded: chains, loads near and far, branches.
-    fn program(core: &mut impl CoreListener, seed: u64, steps: u32) {
-        let jump: &[u8] = &[0xeb, 0x10];
-        let blocks = [
-            block(0x1000, &[ADD_RAX_RAX, ADD_RAX_RAX, LOAD, JNE]),
-            block(0x100b, &[IMUL_RAX_RAX, CHASE, MOV_ECX_1, jump]),
-            block(0x3000, &[LOAD, STORE_RAX, MOV_ECX_1, MOV_ECX_1, jump]),
-        ];
-        translate(core, &blocks);
-        let mut dice = Dice::new(seed);
-        for step in 0..steps {
-            let phase = (step / 30_000) % 3;
-            let far = if phase == 2 { 1 << 23 } else { 1 << 13 };
-            let address = 0x10_0000 + dice.next() % far / 8 * 8;
-            core.executed(BlockId(0), 4, &[load(2, address)]);
-            if dice.next() % 8 > u64::from(phase) * 2 {
-                core.executed(BlockId(1), 4, &[load(1, address ^ 8)]);
-            } else {
-                core.executed(BlockId(2), 5, &[load(0, address ^ 64), store(1, address ^ 128)]);
-            }
-        }
-    }
-
-    #[test]
-    fn the_interval_holds_the_full_answer_and_little_was_timed() {
-        let zen4 = machine("zen4", &[]);
-        let mut full = FastCore::new(&zen4, Settings::default());
-        program(&mut full, 4, 180_000);
-        full.finish();
-        let truth = full.counts()[Event::Cycles] as f64;
-        let mut held = 0;
-        for seed in 0..6 {
-            let plan = Plan {
-                window_instructions: 2000,
-                prime_instructions: 1000,
-                stratum_instructions: 15_000,
-                certain_instructions: 0,
-                seed,
-                ..Plan::default()
-            };
-            let mut sampled = SampledCore::new(&zen4, Settings::default(), plan);
-            program(&mut sampled, 4, 180_000);
-            assert_eq!(sampled.instructions(), full.counts()[Event::Instructions]);
-            let cycles = sampled.estimate(Event::Cycles).unwrap();
-            held += u32::from(cycles.interval(Coverage::P95).holds(truth));
-            let timed = sampled.core().account().totals[Event::Instructions];
-            assert!(timed * 4 < sampled.instructions(), "{timed}");
-            let off = (cycles.value / truth - 1.0).abs();
-            assert!(off < 0.15, "seed {seed}: {} against {truth}", cycles.value);
-        }
-        assert!(held >= 4, "{held} of 6");
-    }
-
-    #[test]
-    fn a_uniform_program_is_known_well_from_few_windows() {
-        let zen4 = machine("zen4", &[]);
-        let plan = Plan { certain_instructions: 0, ..Plan::default() };
-        let mut sampled = SampledCore::new(&zen4, Settings::default(), plan);
-        repeat(&mut sampled, IMUL_RAX_RAX, 2_000_000);
-        let cycles = sampled.estimate(Event::Cycles).unwrap();
-        let truth = 3.0 * 2_000_000.0;
-        assert!((cycles.value / truth - 1.0).abs() < 0.01, "{}", cycles.value);
-        assert!(sampled.relative_error().unwrap() < 0.03);
-        assert!(sampled.windows() < 50, "{}", sampled.windows());
-    }
-
-    #[test]
-    fn nothing_is_claimed_from_fewer_than_two_windows() {
-        let plan = Plan { certain_instructions: 0, ..Plan::default() };
-        let mut sampled = SampledCore::new(&machine("zen4", &[]), Settings::default(), plan);
-        repeat(&mut sampled, NOP, 6400);
-        assert_eq!(sampled.estimate(Event::Cycles), None);
-    }
-
-    #[test]
-    fn a_short_program_is_known_exactly_and_runs_always_are() {
-        let zen4 = machine("zen4", &[]);
-        let mut full = FastCore::new(&zen4, Settings::default());
-        let mut sampled = SampledCore::new(&zen4, Settings::default(), Plan::default());
-        program(&mut full, 4, 20_000);
-        program(&mut sampled, 4, 20_000);
-        full.finish();
-        sampled.settle_all();
-        assert!(sampled.is_exact());
-        assert_eq!(Accounting::counts(&sampled), full.counts());
-        let plan = Plan { certain_instructions: 10_000, ..Plan::default() };
-        let mut sampled = SampledCore::new(&zen4, Settings::default(), plan);
-        program(&mut sampled, 4, 20_000);
-        assert!(!sampled.is_exact());
-        assert_eq!(sampled.runs(), full.account().runs());
     }
 }

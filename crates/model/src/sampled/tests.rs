@@ -1,0 +1,96 @@
+//! Sampling against the full answer.
+
+use super::*;
+use crate::testing::*;
+
+/// Phases of different speed, seeded: chains, loads near and far, branches.
+fn program(core: &mut impl CoreListener, seed: u64, steps: u32) {
+    let jump: &[u8] = &[0xeb, 0x10];
+    let blocks = [
+        block(0x1000, &[ADD_RAX_RAX, ADD_RAX_RAX, LOAD, JNE]),
+        block(0x100b, &[IMUL_RAX_RAX, CHASE, MOV_ECX_1, jump]),
+        block(0x3000, &[LOAD, STORE_RAX, MOV_ECX_1, MOV_ECX_1, jump]),
+    ];
+    translate(core, &blocks);
+    let mut dice = Dice::new(seed);
+    for step in 0..steps {
+        let phase = (step / 30_000) % 3;
+        let far = if phase == 2 { 1 << 23 } else { 1 << 13 };
+        let address = 0x10_0000 + dice.next() % far / 8 * 8;
+        core.executed(BlockId(0), 4, &[load(2, address)]);
+        if dice.next() % 8 > u64::from(phase) * 2 {
+            core.executed(BlockId(1), 4, &[load(1, address ^ 8)]);
+        } else {
+            core.executed(BlockId(2), 5, &[load(0, address ^ 64), store(1, address ^ 128)]);
+        }
+    }
+}
+
+#[test]
+fn the_interval_holds_the_full_answer_and_little_was_timed() {
+    let zen4 = machine("zen4", &[]);
+    let mut full = FastCore::new(&zen4, Settings::default());
+    program(&mut full, 4, 180_000);
+    full.finish();
+    let truth = full.counts()[Event::Cycles] as f64;
+    let mut held = 0;
+    for seed in 0..6 {
+        let plan = Plan {
+            window_instructions: 2000,
+            prime_instructions: 1000,
+            stratum_instructions: 15_000,
+            certain_instructions: 0,
+            seed,
+            ..Plan::default()
+        };
+        let mut sampled = SampledCore::new(&zen4, Settings::default(), plan);
+        program(&mut sampled, 4, 180_000);
+        assert_eq!(sampled.instructions(), full.counts()[Event::Instructions]);
+        let cycles = sampled.estimate(Event::Cycles).unwrap();
+        held += u32::from(cycles.interval(Coverage::P95).holds(truth));
+        let timed = sampled.core().account().totals[Event::Instructions];
+        assert!(timed * 4 < sampled.instructions(), "{timed}");
+        let off = (cycles.value / truth - 1.0).abs();
+        assert!(off < 0.15, "seed {seed}: {} against {truth}", cycles.value);
+    }
+    assert!(held >= 4, "{held} of 6");
+}
+
+#[test]
+fn a_uniform_program_is_known_well_from_few_windows() {
+    let zen4 = machine("zen4", &[]);
+    let plan = Plan { certain_instructions: 0, ..Plan::default() };
+    let mut sampled = SampledCore::new(&zen4, Settings::default(), plan);
+    repeat(&mut sampled, IMUL_RAX_RAX, 2_000_000);
+    let cycles = sampled.estimate(Event::Cycles).unwrap();
+    let truth = 3.0 * 2_000_000.0;
+    assert!((cycles.value / truth - 1.0).abs() < 0.01, "{}", cycles.value);
+    assert!(sampled.relative_error().unwrap() < 0.03);
+    assert!(sampled.windows() < 50, "{}", sampled.windows());
+}
+
+#[test]
+fn nothing_is_claimed_from_fewer_than_two_windows() {
+    let plan = Plan { certain_instructions: 0, ..Plan::default() };
+    let mut sampled = SampledCore::new(&machine("zen4", &[]), Settings::default(), plan);
+    repeat(&mut sampled, NOP, 6400);
+    assert_eq!(sampled.estimate(Event::Cycles), None);
+}
+
+#[test]
+fn a_short_program_is_known_exactly_and_runs_always_are() {
+    let zen4 = machine("zen4", &[]);
+    let mut full = FastCore::new(&zen4, Settings::default());
+    let mut sampled = SampledCore::new(&zen4, Settings::default(), Plan::default());
+    program(&mut full, 4, 20_000);
+    program(&mut sampled, 4, 20_000);
+    full.finish();
+    sampled.settle_all();
+    assert!(sampled.is_exact());
+    assert_eq!(Accounting::counts(&sampled), full.counts());
+    let plan = Plan { certain_instructions: 10_000, ..Plan::default() };
+    let mut sampled = SampledCore::new(&zen4, Settings::default(), plan);
+    program(&mut sampled, 4, 20_000);
+    assert!(!sampled.is_exact());
+    assert_eq!(sampled.runs(), full.account().runs());
+}

@@ -1,0 +1,126 @@
+use super::*;
+use crate::machine::text_of;
+
+/// A machine of which every prefetcher is off.
+fn quiet(overrides: &[(&str, &str)]) -> Memory {
+    let mut all = vec![
+        ("prefetch.l1_next_line", "false"),
+        ("prefetch.l1_stride", "false"),
+        ("prefetch.l2_stream", "false"),
+    ];
+    all.extend(overrides);
+    Memory::new(&Machine::load("zen4", text_of("zen4").unwrap(), &all).unwrap())
+}
+
+fn sweep(memory: &mut Memory, bytes: u64, mut at: u64) -> Vec<Outcome> {
+    let lines = (0..bytes).step_by(64);
+    lines
+        .map(|address| {
+            at += 1_000_000;
+            memory.data::<true>(1, address, 8, false, at)
+        })
+        .collect()
+}
+
+fn share(outcomes: &[Outcome], level: Level) -> usize {
+    outcomes.iter().filter(|outcome| outcome.level == level).count()
+}
+
+#[test]
+fn a_sweep_over_twice_a_level_is_served_by_the_next_one_exactly() {
+    let mut memory = quiet(&[]);
+    let l1 = 2 * 32 * 1024;
+    assert_eq!(share(&sweep(&mut memory, l1, 0), Level::Memory), 1024);
+    assert_eq!(share(&sweep(&mut memory, l1, 1 << 40), Level::L2), 1024);
+    let l2 = 2 * 1024 * 1024;
+    sweep(&mut memory, l2, 1 << 41);
+    assert_eq!(share(&sweep(&mut memory, l2, 1 << 42), Level::L3), 32_768);
+}
+
+#[test]
+fn an_isolated_access_costs_the_latency_of_its_level() {
+    let mut memory = quiet(&[("tlbs.page_bytes", "1073741824")]);
+    memory.data::<true>(1, 1 << 29, 8, false, 0);
+    let first = memory.data::<true>(1, 0, 8, false, 10_000);
+    assert_eq!((first.cycles, first.level), (380, Level::Memory));
+    let again = memory.data::<true>(1, 0, 8, false, 20_000);
+    assert_eq!((again.cycles, again.level), (4, Level::L1));
+    for way in 1..=8 {
+        memory.data::<true>(1, way * 4096, 8, false, 30_000 * way);
+    }
+    let second = memory.data::<true>(1, 0, 8, false, 900_000);
+    assert_eq!((second.cycles, second.level), (14, Level::L2));
+}
+
+#[test]
+fn a_second_access_to_a_line_on_its_way_waits_for_the_same_moment() {
+    let mut memory = quiet(&[("tlbs.page_bytes", "1073741824")]);
+    memory.data::<true>(1, 1 << 29, 8, false, 0);
+    assert_eq!(memory.data::<true>(1, 0, 8, false, 1000).cycles, 380);
+    let joined = memory.data::<true>(1, 8, 8, false, 1100);
+    assert_eq!((joined.cycles, joined.joined), (280, true));
+}
+
+#[test]
+fn misses_beyond_the_registers_wait() {
+    let mut memory = quiet(&[
+        ("tlbs.page_bytes", "1073741824"),
+        ("caches.l1d.misses", "4"),
+        ("memory.bytes_per_cycle", "64"),
+    ]);
+    memory.data::<true>(1, 1 << 29, 8, false, 0);
+    let cycles: Vec<u32> =
+        (0..8).map(|k| memory.data::<true>(1, k << 12, 8, false, 1000).cycles).collect();
+    assert!(cycles[..4].iter().all(|&c| c < 390), "{cycles:?}");
+    assert!(cycles[4..].iter().all(|&c| (750..770).contains(&c)), "{cycles:?}");
+}
+
+#[test]
+fn a_streaming_sweep_is_covered_by_the_prefetchers() {
+    let machine = Machine::named("zen4").unwrap();
+    let mut memory = Memory::new(&machine);
+    let outcomes = sweep(&mut memory, 1 << 22, 0);
+    let late = share(&outcomes, Level::Memory);
+    // At most the first few lines of each of the 1024 pages.
+    assert!(late <= 4 * 1024, "{late} of {}", outcomes.len());
+    assert!(memory.counts.prefetches_useful > 50_000, "{:?}", memory.counts);
+}
+
+#[test]
+fn an_access_across_lines_touches_both() {
+    let mut memory = quiet(&[]);
+    assert!(memory.data::<true>(1, 60, 8, false, 0).split);
+    assert_eq!(memory.data::<true>(1, 0, 8, false, 9999).level, Level::L1);
+    assert_eq!(memory.data::<true>(1, 64, 8, false, 9999).level, Level::L1);
+    assert!(!memory.data::<true>(1, 56, 8, false, 9999).split);
+}
+
+#[test]
+fn warming_leaves_the_same_lines_behind_as_timed_accesses() {
+    let (mut warm, mut timed) = (quiet(&[]), quiet(&[]));
+    let mut state = 12_345_u64;
+    for k in 0..50_000 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let address = (state >> 33) % (1 << 21);
+        let w = warm.data::<false>(1, address, 8, k % 5 == 0, 0);
+        let t = timed.data::<true>(1, address, 8, k % 5 == 0, k * 1000);
+        assert_eq!((w.level, w.translation.walked), (t.level, t.translation.walked));
+    }
+}
+
+#[test]
+fn the_short_way_of_a_load_leaves_what_the_long_one_leaves() {
+    let machine = Machine::named("zen4").unwrap();
+    let (mut short, mut long) = (Memory::new(&machine), Memory::new(&machine));
+    let mut state = 99_u64;
+    for k in 0..60_000 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let address = if k % 3 == 0 { k * 16 } else { (state >> 33) % (1 << 19) };
+        if !short.plain_load::<false>(k % 7, address, 8, 0) {
+            short.data::<false>(k % 7, address, 8, false, 0);
+        }
+        long.data::<false>(k % 7, address, 8, false, 0);
+    }
+    assert_eq!(short.counts, long.counts);
+    assert!(short.counts.l2_data > 1000);
+}

@@ -1,0 +1,180 @@
+//! From callbacks to blocks, in words.
+
+use super::*;
+use crate::block::BlockTable;
+use model::stream::{BlockId, Code, StaticBlock};
+use std::sync::{Arc, Mutex};
+
+/// What a listener was told, in words.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Vec<String>>>);
+
+impl Told {
+    fn say(&self, what: String) {
+        self.0.lock().unwrap().push(what);
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+fn words(accesses: &[Access]) -> String {
+    let word = |access: &Access| {
+        let kind = if access.is_store { "store" } else { "load" };
+        format!(" {kind}@{} {:#x}+{}", access.instruction, access.address, access.size)
+    };
+    accesses.iter().map(word).collect()
+}
+
+impl CoreListener for Told {
+    fn translated(&mut self, id: BlockId, _: &StaticBlock) {
+        self.say(format!("know {}", id.0));
+    }
+
+    fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
+        self.say(format!("run {} {ran}{}", id.0, words(accesses)));
+    }
+
+    fn continued(&mut self, id: BlockId, accesses: &[Access]) {
+        self.say(format!("more {} {}", id.0, accesses.len()));
+    }
+
+    fn interrupted(&mut self) {
+        self.say("signal".into());
+    }
+}
+
+/// Three blocks, leaked as in a process: their numbers are their places.
+fn blocks() -> Vec<&'static LiveBlock> {
+    let mut table = BlockTable::new(true);
+    let all: [(u64, &[&[u8]]); 5] = [
+        // mov rax,[rdi]; vmovdqu ymm0,[rsi]; jne +0x10
+        (0x1000, &[&[0x48, 0x8b, 0x07], &[0xc5, 0xfe, 0x6f, 0x06], &[0x75, 0x10]]),
+        // lock inc qword [rdi]; ret
+        (0x1009, &[&[0xf0, 0x48, 0xff, 0x07], &[0xc3]]),
+        // nop; rep movsb
+        (0x2000, &[&[0x90], &[0xf3, 0xa4]]),
+        // rep movsb alone
+        (0x2001, &[&[0xf3, 0xa4]]),
+        (0x2003, &[&[0x90], &[0xc3]]),
+    ];
+    for (start, instructions) in all {
+        let mut pc = start;
+        let codes = instructions.iter().map(|found| {
+            let mut bytes = [0; 15];
+            bytes[..found.len()].copy_from_slice(found);
+            pc += found.len() as u64;
+            Code { pc: pc - found.len() as u64, bytes, len: found.len() as u8 }
+        });
+        table.intern(codes.collect());
+    }
+    table.since(0).to_vec()
+}
+
+fn since(known: u32) -> Vec<&'static LiveBlock> {
+    blocks().split_off(known as usize)
+}
+
+fn load(instruction: u16, address: u64, size: u8) -> Piece {
+    Piece { instruction, address, size, is_store: false, is_atomic: false }
+}
+
+fn store(instruction: u16, address: u64, size: u8) -> Piece {
+    Piece { is_store: true, ..load(instruction, address, size) }
+}
+
+fn start() -> (Assembler, Told, Vec<&'static LiveBlock>) {
+    let told = Told::default();
+    (Assembler::new(Box::new(told.clone()), since), told, blocks())
+}
+
+#[test]
+fn pieces_of_a_wide_access_are_one_access() {
+    let (mut assembler, told, blocks) = start();
+    assembler.begin(blocks[0]);
+    assembler.touch(load(0, 0x8, 8));
+    (0..4).for_each(|piece| assembler.touch(load(1, 0x10 + piece * 8, 8)));
+    assembler.begin(blocks[1]);
+    assert_eq!(told.take(), ["know 0", "run 0 3 load@0 0x8+8 load@1 0x10+32"]);
+}
+
+#[test]
+fn an_atomic_instruction_reads_and_writes_however_it_is_reported() {
+    let expected = ["know 0", "know 1", "run 1 2 load@0 0x40+8 store@0 0x40+8 load@1 0x80+8"];
+    let atomic = |piece: Piece| Piece { is_atomic: true, ..piece };
+    for is_single in [true, false] {
+        let (mut assembler, told, blocks) = start();
+        assembler.begin(blocks[1]);
+        if !is_single {
+            assembler.touch(atomic(load(0, 0x40, 8)));
+        }
+        assembler.touch(atomic(store(0, 0x40, 8)));
+        assembler.touch(load(1, 0x80, 8));
+        assembler.begin(blocks[0]);
+        assert_eq!(told.take(), expected);
+    }
+}
+
+#[test]
+fn turns_of_a_string_instruction_are_one_instruction_within_lines() {
+    let (mut assembler, told, blocks) = start();
+    let turn = |assembler: &mut Assembler, index, at: u64| {
+        assembler.touch(load(index, 0x103c + at, 1));
+        assembler.touch(store(index, 0x2000 + at, 1));
+    };
+    assembler.begin(blocks[2]);
+    turn(&mut assembler, 1, 0);
+    for at in 1..6 {
+        assembler.begin(blocks[3]);
+        turn(&mut assembler, 0, at);
+    }
+    assembler.begin(blocks[3]);
+    assembler.begin(blocks[4]);
+    let run = told.take().pop().unwrap();
+    // The read crosses a line after four bytes; the write does not.
+    assert_eq!(run, "run 2 2 load@1 0x103c+4 store@1 0x2000+6 load@1 0x1040+2");
+}
+
+#[test]
+fn what_does_not_fit_follows() {
+    let (mut assembler, told, blocks) = start();
+    assembler.begin(blocks[3]);
+    for line in 0..5000 {
+        assembler.touch(store(0, line * 64, 64));
+    }
+    assembler.begin(blocks[4]);
+    let told = told.take();
+    assert!(told.iter().any(|what| what.starts_with("run 3 1 store@0 0x0+64")));
+    assert_eq!(told[told.len() - 2..], ["more 3 2047", "more 3 906"]);
+}
+
+#[test]
+fn a_fault_ends_a_block_before_the_access_that_failed() {
+    let (mut assembler, told, blocks) = start();
+    assembler.begin(blocks[0]);
+    assembler.touch(load(0, 0x8, 8));
+    assembler.begin(blocks[4]);
+    assert_eq!(told.take(), ["know 0", "run 0 1 load@0 0x8+8", "signal"]);
+    // A fault at the first instruction runs nothing.
+    assembler.begin(blocks[0]);
+    assembler.begin(blocks[4]);
+    let told = told.take();
+    assert_eq!(told.last().unwrap(), "signal");
+    assert!(!told.iter().any(|what| what.starts_with("run 0")));
+}
+
+#[test]
+fn what_the_engine_writes_to_deliver_a_signal_is_no_access_of_the_program() {
+    // Under the index of an earlier instruction, of the last, or of one that touches nothing.
+    for stale in 0..3 {
+        let (mut assembler, told, blocks) = start();
+        assembler.begin(blocks[0]);
+        assembler.touch(load(0, 0x8, 8));
+        (0..4).for_each(|piece| assembler.touch(load(1, 0x10 + piece * 8, 8)));
+        (0..30).for_each(|piece| assembler.touch(store(stale, 0x7000 + piece * 16, 8)));
+        assembler.begin(blocks[4]);
+        let expected = ["know 0", "run 0 3 load@0 0x8+8 load@1 0x10+32", "signal"];
+        assert_eq!(told.take(), expected, "stale {stale}");
+    }
+}
