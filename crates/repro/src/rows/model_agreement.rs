@@ -20,11 +20,13 @@ use crate::context::Context;
 use crate::hear::{self, Ask};
 use crate::result::{Figure, RowResult};
 use crate::run::Task;
+use crate::suite::Size;
 
 /// Stated, so that the answer is the same on any host.
 const MACHINE: &str = "zen4";
 /// A few more than must be kept: one that a thread's end cuts short is dropped.
 const WINDOWS: usize = 36;
+const WINDOWS_MIN: usize = 30;
 const ERROR: f64 = 0.03;
 /// Program × seed, at least.
 const SAMPLINGS: usize = 200;
@@ -80,7 +82,10 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
     }
     if context.quick && context.commands.is_empty() {
         let seeds = format!("{seeds} seeds of sampling a program");
-        result.notes.push(format!("quick: {} programs, shorter inputs, {seeds}", QUICK.len()));
+        result.notes.push(format!(
+            "quick: {} programs, shorter inputs, {QUICK_WINDOWS} windows and {seeds}",
+            QUICK.len()
+        ));
     }
     fill(&mut result, &found, context.size_name());
     result.versions.insert("repro".to_owned(), json!(version));
@@ -205,7 +210,8 @@ fn fill(result: &mut RowResult, found: &[(String, Answer)], size: &str) {
             .to_owned(),
     );
     result.notes.extend(worst_events(found));
-    for (name, answer) in found.iter().filter(|(_, answer)| answer.windows.len() < 30) {
+    let few = if size == Size::Quick.name() { QUICK_WINDOWS } else { WINDOWS_MIN };
+    for (name, answer) in found.iter().filter(|(_, answer)| answer.windows.len() < few) {
         let count = answer.windows.len();
         result.notes.push(format!("{name} has only {count} whole windows"));
     }
