@@ -22,6 +22,13 @@ pub fn is_compared(event: Event) -> bool {
     !event.is_static() && !restates_cycles.contains(&event)
 }
 
+/// Whether an event splits stalled cycles by what is to blame, where a rule chooses between causes
+/// that coincide.
+pub fn is_cause(event: Event) -> bool {
+    let name = event.name();
+    event != Event::StallCycles && (name.starts_with("stall-") || name.starts_with("ssb-"))
+}
+
 impl Compared {
     pub(super) fn new(fast: &Counts, reference: &Counts) -> Compared {
         Compared { fast: fast.0.to_vec(), reference: reference.0.to_vec() }
@@ -74,6 +81,8 @@ mod tests {
         let all: Vec<_> = window.differences().collect();
         assert_eq!(all.len(), 1);
         assert_eq!(all[0].0, Event::BranchMisses);
+        assert!(is_cause(Event::StallL2) && is_cause(Event::SsbL2));
+        assert!(!is_cause(Event::StallCycles) && !is_cause(Event::BranchMisses));
         assert!((all[0].1 + 0.1).abs() < 1e-12);
     }
 }

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use tracer::results::ProcessKey;
 use tracer::trace::Audience;
 
-pub use compared::{Compared, is_compared};
+pub use compared::{Compared, is_cause, is_compared};
 pub use windows::{Comparer, Places};
 
 /// Instructions in a window.

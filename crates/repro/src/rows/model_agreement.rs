@@ -15,7 +15,7 @@ use serde_json::json;
 use show::{Cell, Column, Row, Table, Tone, Unit};
 use tracer::stream::{InstructionStream, Recorded};
 
-use crate::agreement::{Answer, Compared, Listeners, Question, WINDOW_INSTRUCTIONS};
+use crate::agreement::{Answer, Compared, Listeners, Question, WINDOW_INSTRUCTIONS, is_cause};
 use crate::context::Context;
 use crate::hear::{self, Ask};
 use crate::result::{Figure, RowResult};
@@ -187,9 +187,14 @@ fn fill(result: &mut RowResult, found: &[(String, Answer)], size: &str) {
         found.iter().map(|(name, a)| Row::Cells(Tone::Plain, cells(name, a))).collect();
     let windows = || found.iter().flat_map(|(_, answer)| &answer.windows);
     let cpi: Vec<f64> = windows().filter_map(Compared::cpi_difference).map(f64::abs).collect();
-    let events: Vec<f64> = windows().flat_map(Compared::differences).map(|d| d.1.abs()).collect();
+    let all: Vec<(Event, f64)> = windows().flat_map(Compared::differences).collect();
+    let sizes = |keep: fn(Event) -> bool| -> Vec<f64> {
+        all.iter().filter(|(event, _)| keep(*event)).map(|(_, d)| d.abs()).collect()
+    };
     figure(result, "cpi_mean_pct", &cpi);
-    figure(result, "event_mean_pct", &events);
+    figure(result, "event_mean_pct", &sizes(|_| true));
+    figure(result, "event_mean_causes_apart_pct", &sizes(|event| !is_cause(event)));
+    figure(result, "cause_mean_pct", &sizes(is_cause));
     let taken = found.iter().map(|(_, answer)| answer.sampled.len() as u64).sum();
     let held = found.iter().map(|(_, answer)| answer.held()).sum();
     if let Some((value, interval)) = share(held, taken, Coverage::P95) {
@@ -206,7 +211,8 @@ fn fill(result: &mut RowResult, found: &[(String, Answer)], size: &str) {
     ));
     result.notes.push(
         "events: every one with at least 10^-3 an instruction in its window; those that depend on \
-         the code alone are the same on both and left out, as are cycles by other names"
+         the code alone are the same on both and left out, as are cycles by other names; causes are \
+         the events that split stalled cycles by what is to blame"
             .to_owned(),
     );
     result.notes.extend(worst_events(found));
