@@ -19,7 +19,6 @@ pub mod context;
 pub mod kept;
 pub mod machine;
 pub mod make;
-pub mod nearest;
 pub mod packages;
 pub mod peers;
 pub mod plot;

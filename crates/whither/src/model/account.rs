@@ -18,6 +18,8 @@ use vocab::{
     Spot,
 };
 
+use crate::failure::passed_on;
+
 /// The event of the profile that holds time, in ticks of a cycle.
 pub(crate) const CYCLES: EventId = EventId(0);
 /// The event of the profile that holds how often instructions ran.
@@ -89,11 +91,7 @@ impl ModelledRun {
 
     /// The status to pass through, as a shell would have it.
     pub(crate) fn status(&self) -> u8 {
-        let Some(exit) = self.exit else { return 0 };
-        match (exit.code(), exit.signal()) {
-            (Some(code), _) => code as u8,
-            (None, signal) => 128_u8.saturating_add(signal.unwrap_or(0) as u8),
-        }
+        self.exit.map_or(0, |exit| passed_on(exit.code(), exit.signal()))
     }
 
     fn add_process(&mut self, process: &ProcessCounts, threads: &BTreeMap<u32, ModelledThread>) {

@@ -7,7 +7,7 @@ use show::{Body, Cell, Fact, Schema, Section, View};
 use tracer::launch::Finished;
 use vocab::Count;
 
-use crate::failure::{Failure, RUN_FAILED};
+use crate::failure::{Failure, RUN_FAILED, passed_on};
 
 /// What a recording left, for a person.
 pub(super) fn view(command: &str, trace: &Path, finished: &Finished) -> Result<View, Failure> {
@@ -47,8 +47,5 @@ pub(super) fn view(command: &str, trace: &Path, finished: &Finished) -> Result<V
 
 /// The status to pass through, as a shell would have it.
 pub(super) fn status(finished: &Finished) -> u8 {
-    match (finished.status.code(), finished.status.signal()) {
-        (Some(code), _) => code as u8,
-        (None, signal) => 128_u8.saturating_add(signal.unwrap_or(0) as u8),
-    }
+    passed_on(finished.status.code(), finished.status.signal())
 }
