@@ -100,15 +100,18 @@ LOOP(stream_sum, DOUBLES FROM,
 LOOP(stream_page, FROM,
      "mov (%%rdi), %%rax\n add $4160, %%rsi\n and $0x1ffffff, %%rsi\n lea (%%r13,%%rsi), %%rdi\n")
 
-/* Branches. A generator of numbers in rax decides; bit 33 of it is as good as a coin. */
+/* Branches. A generator of numbers in rax decides; bit 33 of it is as good as a coin. Each way of a
+ * conditional branch has a jump, so that both are as long and lead through different code: of a
+ * branch to the next instruction nothing but the flags would tell the direction. */
+#define WAYS "jmp 3f\n2: jmp 3f\n3:"
 #define COIN "imul %%rbx, %%rax\n add %%rcx, %%rax\n"
 #define SEED "mov $0x5851f42d4c957f2d, %%rbx\n mov $0x14057b7ef767814f, %%rcx\n mov $42, %%eax\n"
 LOOP(branch_taken, "", TIMES(16, "jmp 2f\n2:"))
 LOOP(branch_not_taken, "xor %%eax, %%eax\n inc %%eax\n", TIMES(8, "test %%eax, %%eax\n jz 1b"))
-LOOP(branch_coin, SEED, COIN "bt $33, %%rax\n jc 2f\n2:")
-LOOP(branch_alternating, "xor %%eax, %%eax\n", "xor $1, %%eax\n test %%eax, %%eax\n jz 2f\n2:")
-LOOP(branch_period_32, "mov $0xd2a55b16, %%eax\n", "rol $1, %%eax\n bt $0, %%eax\n jc 2f\n2:")
-LOOP(branch_eighth, SEED, COIN "mov %%rax, %%rdx\n shr $33, %%rdx\n test $7, %%dl\n jz 2f\n2:")
+LOOP(branch_coin, SEED, COIN "bt $33, %%rax\n jc 2f\n" WAYS)
+LOOP(branch_alternating, "xor %%eax, %%eax\n", "xor $1, %%eax\n test %%eax, %%eax\n jz 2f\n" WAYS)
+LOOP(branch_period_32, "mov $0xd2a55b16, %%eax\n", "rol $1, %%eax\n bt $0, %%eax\n jc 2f\n" WAYS)
+LOOP(branch_eighth, SEED, COIN "mov %%rax, %%rdx\n shr $33, %%rdx\n test $7, %%dl\n jz 2f\n" WAYS)
 
 /* Indirect jumps: each target has a jump back, so every way is as long. */
 #define TARGETS4 "2: jmp 6f\n3: jmp 6f\n4: jmp 6f\n5: jmp 6f\n6:\n"
@@ -203,10 +206,10 @@ static const struct micro MICROS[] = {
     {"streams", "stream-page", stream_page, 6, 32 * MIB},
     {"branches", "branch-taken", branch_taken, 18, 0},
     {"branches", "branch-not-taken", branch_not_taken, 18, 0},
-    {"branches", "branch-coin", branch_coin, 6, 0},
-    {"branches", "branch-alternating", branch_alternating, 5, 0},
-    {"branches", "branch-period-32", branch_period_32, 5, 0},
-    {"branches", "branch-eighth", branch_eighth, 8, 0},
+    {"branches", "branch-coin", branch_coin, 7, 0},
+    {"branches", "branch-alternating", branch_alternating, 6, 0},
+    {"branches", "branch-period-32", branch_period_32, 6, 0},
+    {"branches", "branch-eighth", branch_eighth, 9, 0},
     {"indirect", "indirect-coin", indirect_coin, 11, 0},
     {"indirect", "indirect-same", indirect_same, 6, 0},
     {"indirect", "indirect-cycle", indirect_cycle, 8, 0},

@@ -56,6 +56,10 @@ struct Arguments {
 
 /// Runs the command line; the exit status comes back.
 pub fn main(arguments: Vec<std::ffi::OsString>) -> u8 {
+    // What rows start around a program; people do not type it, so help does not name it.
+    if arguments.get(1).is_some_and(|verb| verb == crate::hear::VERB) {
+        return crate::hear::main(arguments.get(2..).unwrap_or_default());
+    }
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {

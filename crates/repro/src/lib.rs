@@ -14,11 +14,14 @@
 //! ```
 #![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod agreement;
 mod cli;
 pub mod context;
+pub mod hear;
 pub mod kept;
 pub mod machine;
 pub mod make;
+pub mod native;
 pub mod packages;
 pub mod peers;
 pub mod plot;

@@ -7,8 +7,9 @@ use serde::Deserialize;
 
 use crate::context::Context;
 use crate::make::{self, Ask, Place};
+use crate::result::RowResult;
 use crate::rows;
-use crate::suite::{Input, Locked, What};
+use crate::suite::{Input, Locked, PageRow, What};
 use crate::work::{digest_made, put};
 
 /// One check and how it went.
@@ -115,7 +116,7 @@ fn micro(context: &Context) -> Result<(), String> {
     }
 }
 
-fn compile(context: &Context, source: &str, directory: &Path) -> Result<(), String> {
+pub(crate) fn compile(context: &Context, source: &str, directory: &Path) -> Result<(), String> {
     let recipe = make::recipe("c-program").ok_or("there is no recipe c-program")?;
     let from = [source.to_owned()];
     let ask = Ask { file: "program", seed: 0, amount: 0, from: &from };
@@ -142,16 +143,48 @@ fn page(context: &Context) -> Result<(), String> {
     }
 }
 
-/// Rows with a seeded form must still meet their goals.
+/// Rows with a seeded form must still meet their goals, in the figures that the form gives.
 fn goals(context: &Context, checks: &mut Vec<Checked>) {
     for row in rows::ROWS {
         let (Some(run), Some(on_page)) = (row.smoke, context.suite.page.find(row.name)) else {
             continue;
         };
-        let met = run(context).and_then(|result| match result.met(on_page) {
-            Some(false) => Err("a goal that was met is lost".to_owned()),
-            _ => Ok(()),
-        });
+        let met = run(context).and_then(|result| judge(&result, on_page));
         checks.push((format!("{} meets its goals", row.name), met));
+    }
+}
+
+fn judge(result: &RowResult, row: &PageRow) -> Result<(), String> {
+    let judged = || row.goal.iter().filter_map(|(key, bound)| Some((result.figure(key)?, bound)));
+    if judged().next().is_none() {
+        return Err("it gave no figure that has a goal".to_owned());
+    }
+    let lost: Vec<String> = judged()
+        .filter(|(figure, bound)| !bound.holds(figure.value))
+        .map(|(figure, bound)| {
+            format!("{} is {:.2}, not {}", figure.key, figure.value, bound.text())
+        })
+        .collect();
+    if lost.is_empty() { Ok(()) } else { Err(lost.join("; ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::Figure;
+    use crate::suite::Page;
+
+    #[test]
+    fn a_form_is_judged_by_the_figures_it_gives_and_must_give_one() {
+        let text = "[[row]]\nname='a'\nregenerates='x'\ngoal={k={max=2},l={min=1}}\n";
+        let page = Page::parse("p", text).unwrap();
+        let row = page.find("a").unwrap();
+        let with = |figures: &[(&str, f64)]| RowResult {
+            ours: figures.iter().map(|(key, value)| Figure::exact(key, *value)).collect(),
+            ..RowResult::default()
+        };
+        assert_eq!(judge(&with(&[("k", 2.0)]), row), Ok(()));
+        assert_eq!(judge(&with(&[("k", 3.0), ("l", 1.0)]), row), Err("k is 3.00, not ≤ 2".into()));
+        assert!(judge(&with(&[("m", 0.0)]), row).is_err());
     }
 }

@@ -16,6 +16,7 @@ use std::path::Path;
 pub use cachegrind::{Cachegrind, Refs};
 pub use mca::{Mca, block_throughput};
 pub(crate) use ours::binary as our_binary;
+pub use ours::{modelled, our_version};
 pub(crate) use perf::version as version_of_perf;
 pub use qemu::Qemu;
 

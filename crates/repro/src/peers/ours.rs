@@ -1,4 +1,4 @@
-//! Our own `whither run`, found beside this executable.
+//! Our own `whither run` and `whither model`, found beside this executable.
 
 use std::path::Path;
 
@@ -10,6 +10,28 @@ use crate::run::{Wrap, sha256_hex};
 /// `whither run` with its defaults.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ours;
+
+/// `whither model` with these options, its report in the file `report` as JSON.
+///
+/// # Errors
+///
+/// whither is not beside this executable.
+pub fn modelled(context: &Context, options: &[&str], scratch: &Path) -> Result<Wrap, String> {
+    let (binary, report) = (binary(context)?, file(scratch, "report"));
+    let mut all = vec![binary.as_str(), "model", "--json", "-o", &report];
+    all.extend(options);
+    all.push("--");
+    Ok(words(&all))
+}
+
+/// What tells one build of whither from another.
+///
+/// # Errors
+///
+/// whither is not beside this executable.
+pub fn our_version(context: &Context) -> Result<String, String> {
+    Ours.version(context)
+}
 
 pub(crate) fn binary(context: &Context) -> Result<String, String> {
     let path = context.beside.as_ref().map(|directory| directory.join("whither"));

@@ -4,6 +4,9 @@
 //! one: write `rows/NAME.rs` with `pub(super) fn run(&Context) -> Result<RowResult, String>` and
 //! name it in [`ROWS`].
 
+mod model_accuracy;
+mod model_agreement;
+mod model_speed;
 mod peers;
 mod shares;
 mod suite;
@@ -30,6 +33,9 @@ pub struct Row {
 pub const ROWS: &[Row] = &[
     Row { name: "suite", run: suite::run, smoke: None },
     Row { name: "peers", run: peers::run, smoke: None },
+    Row { name: "model-agreement", run: model_agreement::run, smoke: Some(model_agreement::smoke) },
+    Row { name: "model-speed", run: model_speed::run, smoke: None },
+    Row { name: "model-accuracy", run: model_accuracy::run, smoke: None },
     Row { name: "shares", run: shares::run, smoke: None },
 ];
 

@@ -22,6 +22,8 @@ pub struct Spent {
     pub system_seconds: f64,
     /// By the clock on the wall.
     pub wall_seconds: f64,
+    /// The most memory that it, or any child it waited for, had at once.
+    pub peak_bytes: u64,
 }
 
 impl Spent {
@@ -164,6 +166,8 @@ impl Running {
             user_seconds: seconds(usage.ru_utime),
             system_seconds: seconds(usage.ru_stime),
             wall_seconds: self.began.elapsed().as_secs_f64(),
+            // In KiB, says getrusage(2).
+            peak_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024),
         }))
     }
 }

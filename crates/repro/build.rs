@@ -1,0 +1,13 @@
+//! The QEMU plugin travels inside the binary: it is built first, on its own (see tracer-embed).
+
+use std::path::Path;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    for source in tracer_embed::sources() {
+        println!("cargo::rerun-if-changed={}", source.display());
+    }
+    let out = std::env::var_os("OUT_DIR").ok_or("cargo did not say where to build")?;
+    let plugin = tracer_embed::build(Path::new(&out))?;
+    println!("cargo::rustc-env=WHITHER_PLUGIN={}", plugin.display());
+    Ok(())
+}
