@@ -10,7 +10,6 @@ use clap::Parser;
 
 use crate::context::Context;
 use crate::kept::Kept;
-use crate::nearest::nearest;
 use crate::packages::Packages;
 use crate::prepare::{self, Plan};
 use crate::progress::Progress;
@@ -207,7 +206,7 @@ fn run_smoke(context: &Context, as_json: bool) -> u8 {
 fn one(context: &Context, arguments: &Arguments, name: &str) -> Status {
     let Some(on_page) = context.suite.page.find(name) else {
         let known = context.suite.page.row.iter().map(|row| row.name.as_str()).chain(VERBS);
-        let hint = match nearest(name, known) {
+        let hint = match pmu::nearest(name, known) {
             Some(near) => format!("did you mean {near}?"),
             None => "`repro list` names them".to_owned(),
         };

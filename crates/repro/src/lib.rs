@@ -22,7 +22,6 @@ pub mod kept;
 pub mod machine;
 pub mod make;
 pub mod native;
-pub mod nearest;
 pub mod packages;
 pub mod peers;
 pub mod plot;

@@ -28,6 +28,15 @@ pub(crate) const NOT_EXECUTABLE: u8 = 126;
 /// The program is not there.
 pub(crate) const NOT_FOUND: u8 = 127;
 
+/// The status that a program's end is passed on as: its own, or 128 + n as a shell says it where
+/// signal n killed it.
+pub(crate) fn passed_on(code: Option<i32>, signal: Option<i32>) -> u8 {
+    match (code, signal) {
+        (Some(code), _) => code as u8,
+        (None, signal) => 128_u8.saturating_add(signal.unwrap_or(0) as u8),
+    }
+}
+
 impl Failure {
     pub(crate) fn new(status: u8, what: impl Into<String>) -> Failure {
         Failure { what: what.into(), kept: String::new(), remedy: String::new(), status }

@@ -187,6 +187,43 @@ fn a_second_run_finds_the_same_input_and_its_output_is_dropped() {
 }
 
 #[test]
+fn a_recorded_trace_gives_the_same_counts_without_qemu() {
+    if !can_model() {
+        return;
+    }
+    let folder = Folder::new("trace");
+    let trace = folder.0.join("sort.trace");
+    let trace = trace.to_str().unwrap();
+    let recorded =
+        whither(&["model", "--json", "--pin", "--record", trace, "--", "sort", "/etc/passwd"]);
+    assert_eq!(recorded.status.code(), Some(0));
+    let said: Value = serde_json::from_slice(&recorded.stderr).unwrap();
+    assert_eq!((&said["run"]["lost"], &said["run"]["processes"]), (&0.into(), &1.into()));
+    let replay = ["model", "--full", "--json", "--machine", "zen4", "--replay", trace];
+    let replayed = Command::new(env!("CARGO_BIN_EXE_whither"))
+        .args(replay)
+        .env("PATH", "/nowhere")
+        .output()
+        .unwrap();
+    assert_eq!(replayed.status.code(), Some(0));
+    let replayed: Value = serde_json::from_slice(&replayed.stdout).unwrap();
+    assert_eq!(replayed["run"]["ended"], "replayed");
+    let live = modelled(&["sort", "/etc/passwd"]);
+    assert_eq!(replayed["counters"], live["counters"]);
+    assert_eq!(replayed["procedures"], live["procedures"]);
+    // Damage is survived and said.
+    let bytes = std::fs::read(trace).unwrap();
+    std::fs::write(trace, &bytes[..bytes.len() / 2]).unwrap();
+    let cut = whither(&replay);
+    assert_eq!(cut.status.code(), Some(0));
+    let cut: Value = serde_json::from_slice(&cut.stdout).unwrap();
+    assert!(cut["run"]["instructions"].as_u64() < live["run"]["instructions"].as_u64());
+    let foreign = whither(&["model", "--replay", "/etc/passwd"]);
+    assert_eq!(foreign.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&foreign.stderr).contains("no trace of this version"));
+}
+
+#[test]
 fn what_cannot_be_modelled_gets_one_sentence() {
     let cases: [(&[&str], i32, &str); 5] = [
         (&["model", "--machine", "zen44", "true"], 125, "no such machine"),

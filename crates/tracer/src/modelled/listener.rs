@@ -94,11 +94,7 @@ impl<C: Accounting> Modelled<C> {
         let counts = self.before.as_ref().map_or(counts.clone(), |b| counts.since(&b.counts));
         let mut bytes: Vec<u8> = counts.0.iter().flat_map(|count| count.to_le_bytes()).collect();
         for &event in Event::ALL {
-            // Where too little was timed to tell, anything may be true.
-            let (u, dof) = self
-                .core
-                .estimate(event)
-                .map_or((f64::INFINITY, 1.0), |e| (e.standard_uncertainty, e.degrees_of_freedom));
+            let (u, dof) = uncertainty(&self.core, event);
             bytes.extend(u.to_le_bytes());
             bytes.extend(dof.to_le_bytes());
         }
@@ -151,7 +147,19 @@ impl Before {
     }
 }
 
-fn row_of(account: &Account, instruction: usize, runs: u64, timed: u64) -> [u64; ROW_WORDS] {
+/// Standard uncertainty and degrees of freedom of a total. Where too little was timed to tell,
+/// anything may be true.
+pub(super) fn uncertainty(core: &dyn Accounting, event: Event) -> (f64, f64) {
+    core.estimate(event)
+        .map_or((f64::INFINITY, 1.0), |e| (e.standard_uncertainty, e.degrees_of_freedom))
+}
+
+pub(super) fn row_of(
+    account: &Account,
+    instruction: usize,
+    runs: u64,
+    timed: u64,
+) -> [u64; ROW_WORDS] {
     let mut row = [0; ROW_WORDS];
     row[0] = account.ticks(instruction);
     row[1] = runs;

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use metrology::Estimate;
+use model::core::Accounting;
 use model::event::{Counts, Event, HAPPENING_FIRST, HAPPENINGS};
 
+use super::listener::{row_of, uncertainty};
 use super::{CHUNK_ROWS, ROW_WORDS};
 
 /// What one static instruction cost, exactly.
@@ -20,6 +22,13 @@ pub struct InstructionRow {
 }
 
 impl InstructionRow {
+    /// From the words that a core publishes.
+    pub(super) fn from_words(words: &[u64; ROW_WORDS]) -> InstructionRow {
+        let mut happenings = [0; HAPPENINGS];
+        happenings.copy_from_slice(&words[3..]);
+        InstructionRow { ticks: words[0], runs: words[1], timed: words[2], happenings }
+    }
+
     /// Its time over all its runs, in ticks: as measured where all were timed, else at the rate of
     /// those that were. None where it ran and was never timed.
     pub fn ticks_of_all(&self) -> Option<u64> {
@@ -52,6 +61,18 @@ pub struct ModelledThread {
 }
 
 impl ModelledThread {
+    /// The account of a core that is here.
+    pub fn of(core: &dyn Accounting) -> ModelledThread {
+        let uncertainty = Event::ALL.iter().map(|&event| uncertainty(core, event)).collect();
+        let (runs, timed) = (core.runs(), core.account().runs());
+        let ran = runs.into_iter().zip(timed).enumerate().filter(|(_, (runs, _))| *runs > 0);
+        let rows = ran.map(|(place, (runs, timed))| {
+            let words = row_of(core.account(), place, runs, timed);
+            (place as u32, InstructionRow::from_words(&words))
+        });
+        ModelledThread { totals: core.counts(), uncertainty, rows: rows.collect() }
+    }
+
     /// Takes the totals that were published; `None` if the bytes are not totals.
     pub(crate) fn set_totals(&mut self, bytes: &[u8]) -> Option<()> {
         let (totals, rest) = bytes.split_at_checked(Event::COUNT * 8)?;
@@ -77,10 +98,7 @@ impl ModelledThread {
             for (word, bytes) in words.iter_mut().zip(entry.chunks_exact(8)) {
                 *word = bytes.try_into().map_or(0, u64::from_le_bytes);
             }
-            let mut happenings = [0; HAPPENINGS];
-            happenings.copy_from_slice(&words[3..]);
-            let row =
-                InstructionRow { ticks: words[0], runs: words[1], timed: words[2], happenings };
+            let row = InstructionRow::from_words(&words);
             if row.runs > 0 {
                 self.rows.insert(first.saturating_add(index as u32), row);
             }

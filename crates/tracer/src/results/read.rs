@@ -154,6 +154,11 @@ fn word(bytes: &[u8], number: usize) -> u64 {
 }
 
 impl ProcessFile {
+    /// A process of which nothing is known yet.
+    pub fn empty(key: ProcessKey) -> ProcessFile {
+        ProcessFile { key, inherited: None, ..ProcessFile::from_header(&[]) }
+    }
+
     fn from_header(bytes: &[u8]) -> ProcessFile {
         let parent = word(bytes, header::PARENT);
         let inherited = (ProcessKey::from_word(parent), word(bytes, header::INHERITED));

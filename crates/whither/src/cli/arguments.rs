@@ -140,6 +140,12 @@ pub(crate) struct ModelArguments {
     /// How instructions travel through the core
     #[arg(long, value_enum, default_value_t, value_name = "MODE")]
     pub(crate) mode: ModeArgument,
+    /// Record the program's instructions in a file instead of timing them
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "replay")]
+    pub(crate) record: Option<PathBuf>,
+    /// Take the instructions from a recorded file instead of running a program; needs no QEMU
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "program")]
+    pub(crate) replay: Option<PathBuf>,
     /// Hold fast whatever differs from run to run, the environment included
     #[arg(long)]
     pub(crate) pin: bool,
@@ -150,7 +156,7 @@ pub(crate) struct ModelArguments {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true,
+    #[arg(required_unless_present = "replay", trailing_var_arg = true,
           value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) program: Vec<OsString>,
 }

@@ -69,6 +69,10 @@ pub(crate) struct ModelJob {
     pub(crate) procedures: usize,
     /// Whether what the program writes is dropped.
     pub(crate) drops_output: bool,
+    /// Record the instructions here instead of timing them.
+    pub(crate) record: Option<PathBuf>,
+    /// Take the instructions from here instead of running a program.
+    pub(crate) replay: Option<PathBuf>,
 }
 
 impl ModelJob {
@@ -84,6 +88,8 @@ impl ModelJob {
             is_repeatable: false,
             procedures: 0,
             drops_output: true,
+            record: None,
+            replay: None,
         })
     }
 }
@@ -138,9 +144,12 @@ fn plan(arguments: Arguments) -> Result<Plan, Failure> {
             Job::Run(run_job(run)?)
         }
         Command::Model(mut model) => {
-            output.stream = Stream::Stderr;
             output.file = model.output.take();
-            output.failure_status = RUN_FAILED;
+            // A replay runs no program: there are no streams to leave alone.
+            if model.replay.is_none() {
+                output.stream = Stream::Stderr;
+                output.failure_status = RUN_FAILED;
+            }
             Job::Model(model_job(model)?)
         }
         Command::Doctor => Job::Doctor,
@@ -208,6 +217,8 @@ fn model_job(model: ModelArguments) -> Result<ModelJob, Failure> {
         is_repeatable: model.pin,
         procedures: model.procedures,
         drops_output: false,
+        record: model.record,
+        replay: model.replay,
     })
 }
 

@@ -12,10 +12,13 @@ use show::{Cell, Unit};
 use tracer::counts::{PlacedBlock, ProcessCounts};
 use tracer::launch::Finished;
 use tracer::modelled::{InstructionRow, ModelledThread};
+use tracer::results::{ProcessFile, ProcessKey};
 use vocab::{
     Count, Epoch, Event, EventCode, EventId, Image, ImageKind, Mode, Offset, Pid, Profile, Source,
     Spot,
 };
+
+use crate::failure::passed_on;
 
 /// The event of the profile that holds time, in ticks of a cycle.
 pub(crate) const CYCLES: EventId = EventId(0);
@@ -39,7 +42,8 @@ pub(crate) struct ModelledProcess {
 /// Everything that a modelled run left.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelledRun {
-    pub(crate) exit: ExitStatus,
+    /// How the program ended; none where a trace was replayed.
+    pub(crate) exit: Option<ExitStatus>,
     /// Over all processes and threads.
     pub(crate) totals: Totals,
     /// Instructions that ran and were never in a window: their time is unknown.
@@ -47,12 +51,22 @@ pub(crate) struct ModelledRun {
     pub(crate) processes: Vec<ModelledProcess>,
     /// Ticks and runs by image and offset.
     pub(crate) profile: Profile,
-    /// One sentence where QEMU lacked an instruction.
-    pub(crate) missing_instruction: Option<&'static str>,
+    /// Sentences about what is missing or went wrong.
+    pub(crate) damage: Vec<String>,
 }
 
 impl ModelledRun {
-    pub(crate) fn read(finished: Finished, machine: &Machine) -> ModelledRun {
+    pub(crate) fn read(finished: &Finished, machine: &Machine) -> ModelledRun {
+        let mut run = ModelledRun::of(Some(finished.status), &finished.processes, machine);
+        run.damage.extend(finished.missing_instruction().map(str::to_owned));
+        run
+    }
+
+    pub(super) fn of(
+        exit: Option<ExitStatus>,
+        processes: &BTreeMap<ProcessKey, ProcessFile>,
+        machine: &Machine,
+    ) -> ModelledRun {
         let event = |name: &str, number| Event {
             name: name.into(),
             code: EventCode::new(MODELLED, number),
@@ -61,15 +75,15 @@ impl ModelledRun {
         let epoch = Epoch { host: machine.name.clone(), began_unix_ns: 0 };
         let events = vec![event("cycles", 0), event("instructions", 1)];
         let mut run = ModelledRun {
-            exit: finished.status,
+            exit,
             totals: Totals::default(),
             untimed: Count::ZERO,
             processes: Vec::new(),
             profile: Profile::empty(epoch, Source::Modelled, events),
-            missing_instruction: finished.missing_instruction(),
+            damage: Vec::new(),
         };
-        for process in tracer::counts::counts(&finished.processes) {
-            let modelled = finished.processes.get(&process.key).map(|file| &file.modelled);
+        for process in tracer::counts::counts(processes) {
+            let modelled = processes.get(&process.key).map(|file| &file.modelled);
             run.add_process(&process, modelled.unwrap_or(&BTreeMap::new()));
         }
         run
@@ -77,10 +91,7 @@ impl ModelledRun {
 
     /// The status to pass through, as a shell would have it.
     pub(crate) fn status(&self) -> u8 {
-        match (self.exit.code(), self.exit.signal()) {
-            (Some(code), _) => code as u8,
-            (None, signal) => 128_u8.saturating_add(signal.unwrap_or(0) as u8),
-        }
+        self.exit.map_or(0, |exit| passed_on(exit.code(), exit.signal()))
     }
 
     fn add_process(&mut self, process: &ProcessCounts, threads: &BTreeMap<u32, ModelledThread>) {

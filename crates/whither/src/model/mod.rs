@@ -7,6 +7,8 @@
 //! ```
 
 mod account;
+mod record;
+mod replay;
 mod stack;
 mod view;
 
@@ -15,7 +17,7 @@ pub(crate) use stack::section as stack_section;
 pub(crate) use view::{notes, summary};
 
 use model::machine::Machine;
-use tracer::launch::{Launch, LaunchError};
+use tracer::launch::{Finished, Launch, LaunchError};
 use tracer::modelled::ModelAsk;
 use tracer::settings::Listener;
 
@@ -30,7 +32,16 @@ static PLUGIN: &[u8] = include_bytes!(env!("WHITHER_PLUGIN"));
 /// Models the program and reports; returns the program's own status.
 pub(crate) fn model(job: &ModelJob, output: &Output) -> Result<u8, Failure> {
     output.check_file()?;
-    let run = run_modelled(job)?;
+    if let Some(trace) = &job.record {
+        let finished = launch(job, Listener::Trace(trace.clone()))?;
+        let words: Vec<_> = job.program.iter().map(|word| word.to_string_lossy()).collect();
+        output.write(&record::view(&words.join(" "), trace, &finished)?)?;
+        return Ok(record::status(&finished));
+    }
+    let run = match &job.replay {
+        Some(trace) => replay::replay(job, trace)?,
+        None => run_modelled(job)?,
+    };
     let images = Images::load(&run.profile, &collect::KernelLayout::default(), !output.json);
     output.write(&view::view(job, &run, &images))?;
     Ok(run.status())
@@ -38,24 +49,28 @@ pub(crate) fn model(job: &ModelJob, output: &Output) -> Result<u8, Failure> {
 
 /// Runs the program under the tracer.
 pub(crate) fn run_modelled(job: &ModelJob) -> Result<ModelledRun, Failure> {
-    let Some((name, arguments)) = job.program.split_first() else {
-        return Err(Failure::new(RUN_FAILED, "no program was named"));
-    };
     let ask = ModelAsk {
         name: job.machine.name.clone(),
         machine: job.machine_text.clone(),
         core: job.core,
         settings: job.settings,
     };
+    let finished = launch(job, Listener::Model(ask))?;
+    Ok(ModelledRun::read(&finished, &job.machine))
+}
+
+fn launch(job: &ModelJob, listener: Listener) -> Result<Finished, Failure> {
+    let Some((name, arguments)) = job.program.split_first() else {
+        return Err(Failure::new(RUN_FAILED, "no program was named"));
+    };
     let launch = Launch {
         arguments: arguments.to_vec(),
-        listener: Listener::Model(ask),
+        listener,
         is_repeatable: job.is_repeatable,
         drops_output: job.drops_output,
         ..Launch::new(name)
     };
-    let finished = launch.run(PLUGIN).map_err(failure)?;
-    Ok(ModelledRun::read(finished, &job.machine))
+    launch.run(PLUGIN).map_err(failure)
 }
 
 /// The machine of this name or file, or the one that describes this host.

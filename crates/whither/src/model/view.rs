@@ -15,7 +15,10 @@ use crate::cli::ModelJob;
 use crate::run::Images;
 
 pub(super) fn view(job: &ModelJob, run: &ModelledRun, images: &Images) -> View {
-    let command: Vec<_> = job.program.iter().map(|word| word.to_string_lossy()).collect();
+    let mut command: Vec<_> = job.program.iter().map(|word| word.to_string_lossy()).collect();
+    if let Some(trace) = &job.replay {
+        command = vec!["--replay".into(), trace.to_string_lossy()];
+    }
     View {
         schema: Schema { name: "model", version: 1 },
         title: format!("whither model: {}", command.join(" ")),
@@ -52,13 +55,20 @@ pub(crate) fn summary(job: &ModelJob, run: &ModelledRun, command: String) -> Sec
             Fact::new("source", "source", Cell::text(Source::Modelled.word())),
             Fact::new("machine", "machine", Cell::text(&*job.machine.name)),
             Fact::new("core", "core", Cell::text(core_words(job))),
-            Fact::new("ended", "ended", Cell::text(run.exit.to_string())),
+            Fact::new("ended", "ended", ended_cell(run)),
             Fact::new("instructions", "instructions", Cell::Count(Count(run.instructions()))),
             Fact::new("cycles", "cycles", run.totals.cell(Event::Cycles)),
             Fact::new("cpi", "cycles an instruction", cpi_cell(cpi)),
             Fact::new("ideal_cpi", "at full width", number(ideal)),
             Fact::new("clock_s", "at the machine's clock", Cell::Number(seconds, Unit::Seconds)),
         ]),
+    }
+}
+
+fn ended_cell(run: &ModelledRun) -> Cell {
+    match run.exit {
+        Some(exit) => Cell::text(exit.to_string()),
+        None => Cell::Word { key: "replayed", text: "replayed from a trace".into() },
     }
 }
 
@@ -253,7 +263,7 @@ pub(crate) fn notes(run: &ModelledRun, images: &Images) -> Vec<String> {
             run.untimed
         ));
     }
-    notes.extend(run.missing_instruction.map(str::to_owned));
+    notes.extend(run.damage.iter().cloned());
     for process in &run.processes {
         for program in &process.lost_execs {
             notes.push(format!("{program} ran unmodelled: it could not be followed."));

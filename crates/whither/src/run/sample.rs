@@ -9,7 +9,7 @@ use vocab::{Cpu, Epoch, Event, Mode, Profile};
 use super::SAMPLED;
 use super::program::{Program, exec_failure};
 use super::sampling::Sampling;
-use crate::failure::{Failure, RUN_FAILED};
+use crate::failure::{Failure, RUN_FAILED, passed_on};
 
 /// How long to wait for a ring to fill before looking at all of them anyway.
 const ROUND: Duration = Duration::from_millis(250);
@@ -19,7 +19,6 @@ const ROUND: Duration = Duration::from_millis(250);
 pub(crate) struct Native {
     pub(crate) profile: Profile,
     pub(crate) kernel: KernelLayout,
-    /// The text of /proc/kallsyms, read before the run.
     pub(crate) ended: Ended,
     pub(crate) elapsed: Duration,
     /// Each event of the set with what became of it.
@@ -33,10 +32,7 @@ pub(crate) struct Native {
 impl Native {
     /// The status to pass through, as a shell would have it.
     pub(crate) fn status(&self) -> u8 {
-        match (self.ended.code(), self.ended.signal()) {
-            (Some(code), _) => code as u8,
-            (None, signal) => 128_u8.saturating_add(signal.unwrap_or(0) as u8),
-        }
+        passed_on(self.ended.code(), self.ended.signal())
     }
 }
 
