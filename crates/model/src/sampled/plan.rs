@@ -22,7 +22,7 @@ pub struct Plan {
 impl Default for Plan {
     fn default() -> Plan {
         Plan {
-            certain_instructions: 4_000_000,
+            certain_instructions: 20_000_000,
             window_instructions: 10_000,
             prime_instructions: 2_000,
             stratum_instructions: 50_000,
