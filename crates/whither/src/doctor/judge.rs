@@ -33,7 +33,7 @@ const CAP_BPF: u32 = 39;
 
 /// All findings, most wanted first.
 pub(crate) fn judge(probes: &Probes) -> Vec<Finding> {
-    vec![
+    let mut findings = vec![
         own_programs(probes),
         kernel_too(probes),
         every_process(probes),
@@ -41,8 +41,9 @@ pub(crate) fn judge(probes: &Probes) -> Vec<Finding> {
         breakpoints(probes),
         bpf_tables(probes),
         kernel_names(probes),
-        modelled_engine(probes),
-    ]
+    ];
+    findings.extend(probes.engine.as_ref().map(modelled_engine));
+    findings
 }
 
 fn works(key: &'static str, what: &'static str, why: impl Into<String>) -> Finding {
@@ -168,9 +169,9 @@ fn kernel_names(probes: &Probes) -> Finding {
     }
 }
 
-fn modelled_engine(probes: &Probes) -> Finding {
+fn modelled_engine(engine: &Engine) -> Finding {
     let (key, what) = ("engine", "trace programs exactly (qemu-user with plugins)");
-    let (why, remedy) = match &probes.engine {
+    let (why, remedy) = match engine {
         Engine::Ready(version) => {
             return works(key, what, format!("qemu-x86_64 {version} takes plugins"));
         }

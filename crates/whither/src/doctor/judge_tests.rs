@@ -23,7 +23,7 @@ fn everything() -> Probes {
         breakpoint: Ok(()),
         bpf: BpfAbilities { table: Ok(()), program: Ok(()) },
         kernel_symbols: true,
-        engine: Engine::Ready("7.2.0".into()),
+        engine: Some(Engine::Ready("7.2.0".into())),
     }
 }
 
@@ -118,9 +118,9 @@ fn bpf_is_missing_forbidden_or_too_old() {
 #[test]
 fn the_engine_is_missing_or_without_plugins() {
     let mut probes = everything();
-    probes.engine = Engine::Missing;
+    probes.engine = Some(Engine::Missing);
     assert!(finding(&probes, "engine").remedy.contains("qemu-user"));
-    probes.engine = Engine::WithoutPlugins("10.0.2".into());
+    probes.engine = Some(Engine::WithoutPlugins("10.0.2".into()));
     assert!(finding(&probes, "engine").why.contains("10.0.2"));
 }
 

@@ -12,7 +12,7 @@ use show::View;
 
 /// Asks the machine and judges.
 pub(crate) fn doctor() -> View {
-    let probes = Probes::take();
+    let probes = Probes::with_engine();
     view::view(&probes, &judge(&probes))
 }
 

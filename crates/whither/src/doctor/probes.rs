@@ -34,7 +34,8 @@ pub(crate) struct Probes {
     pub(crate) bpf: BpfAbilities,
     /// Whether /proc/kallsyms shows addresses.
     pub(crate) kernel_symbols: bool,
-    pub(crate) engine: Engine,
+    /// None where it was not asked: asking runs a program.
+    pub(crate) engine: Option<Engine>,
 }
 
 /// The processor as /proc/cpuinfo describes it.
@@ -47,7 +48,12 @@ pub(crate) struct Processor {
 }
 
 impl Probes {
-    /// Asks this machine.
+    /// Asks this machine, and for QEMU too.
+    pub(crate) fn with_engine() -> Probes {
+        Probes { engine: Some(find_engine()), ..Probes::take() }
+    }
+
+    /// Asks the kernel alone.
     pub(crate) fn take() -> Probes {
         let cpuinfo = text("/proc/cpuinfo").unwrap_or_default();
         let status = text("/proc/self/status").unwrap_or_default();
@@ -70,7 +76,7 @@ impl Probes {
             breakpoint: probe_breakpoint(BreakpointKind::Write, std::ptr::from_ref(&here) as u64),
             bpf: probe_bpf(),
             kernel_symbols: shows_addresses("/proc/kallsyms"),
-            engine: find_engine(),
+            engine: None,
         }
     }
 }
