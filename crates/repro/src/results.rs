@@ -76,6 +76,9 @@ fn section(out: &mut String, row: &PageRow, result: &Result<RowResult, String>, 
         }
     };
     let _ = write!(out, "```text\n{}```\n", report::text(row, result, size, 118));
+    if result.met(row) == Some(false) && !row.shortfall.is_empty() {
+        let _ = write!(out, "\nNot met, as far as is known, because {}\n", row.shortfall);
+    }
     for plot in &result.plots {
         let _ = write!(out, "\n![{}](results/{}.svg)\n", plot.caption, plot.name);
     }

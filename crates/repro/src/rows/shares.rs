@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::peers::{file, our_binary, version_of_perf, words};
 use crate::result::{Figure, RowResult};
 use crate::run::{self, Task};
+use crate::suite::Size;
 
 /// What is run unless commands are given: one stripped to the bone, one with 27,000 names.
 const PROGRAMS: &[&str] = &["gzip", "cc1"];
@@ -51,10 +52,12 @@ struct PerfSamples {
 pub(super) fn run(context: &Context) -> Result<RowResult, String> {
     let whither = our_binary(context)?;
     let version = version_of_perf()?;
-    let (tasks, wrong) = context.tasks(PROGRAMS);
+    // Samples take time: only full inputs run long enough for a share to mean something.
+    let size = if context.quick { Size::Quick } else { Size::Full };
+    let (tasks, wrong) = context.tasks_at(PROGRAMS, size);
     let mut result = RowResult {
         wrong,
-        caption: format!("{} size; cpu-clock at {HERTZ} Hz, user code", context.size_name()),
+        caption: format!("{} inputs; cpu-clock at {HERTZ} Hz, user code", size.name()),
         detail: Table { columns: COLUMNS.to_vec(), ..Table::default() },
         ..RowResult::default()
     };

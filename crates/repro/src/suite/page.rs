@@ -26,6 +26,9 @@ pub struct PageRow {
     /// A row of our own, of no paper.
     #[serde(default)]
     pub beside: bool,
+    /// What is known of why a goal is missed; printed only where one is.
+    #[serde(default)]
+    pub shortfall: String,
 }
 
 /// What a figure must be to meet its goal; every bound that is given holds.
