@@ -38,7 +38,7 @@ pub fn write(docs: &Path, page: &Page, rows: &[Finished<'_>], size: &str) -> Res
 
 fn document(page: &Page, rows: &[Finished<'_>], size: &str) -> String {
     let mut out = format!(
-        "# Results\n\nWritten by `repro all --write`; nothing here is typed by hand. \
+        "# Results\n\nWritten by `repro all --write`; no figure here is typed by hand. \
          Inputs at {size} size.\n\n- Machine: {}\n- Date: {}\n- repro {}\n\n",
         Machine::this().text(),
         today(),
@@ -77,7 +77,7 @@ fn section(out: &mut String, row: &PageRow, result: &Result<RowResult, String>, 
     };
     let _ = write!(out, "```text\n{}```\n", report::text(row, result, size, 118));
     if result.met(row) == Some(false) && !row.shortfall.is_empty() {
-        let _ = write!(out, "\nNot met, as far as is known, because {}\n", row.shortfall);
+        let _ = write!(out, "\nNot met. What is suspected, and not proved: {}\n", row.shortfall);
     }
     for plot in &result.plots {
         let _ = write!(out, "\n![{}](results/{}.svg)\n", plot.caption, plot.name);
