@@ -1,0 +1,98 @@
+//! The arguments, each defined once: help, manual page and completions follow from here. A command
+//! with arguments of its own has a file of its own.
+
+mod model;
+mod run;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
+
+pub(crate) use self::model::{CoreArgument, ModeArgument, ModelArguments};
+pub(crate) use self::run::{RunArguments, SyntaxArgument};
+use crate::output::ColourChoice;
+
+/// Where have all the cycles gone?
+///
+/// whither runs a program (or looks at a machine) and says where the time went, down to the
+/// instruction, how sure it is of that, and what it could not see.
+#[derive(Debug, Parser)]
+#[command(
+    name = "whither",
+    version,
+    max_term_width = 100,
+    after_help = "Start with `whither doctor`, then `whither run -- PROGRAM`."
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) speech: Speech,
+}
+
+/// How to speak; the same for every command.
+#[derive(Debug, Args)]
+pub(crate) struct Speech {
+    /// Print one JSON object instead of text (docs/JSON.md describes it)
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// When to colour
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub(crate) color: ColourChoice,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(RunArguments),
+    Model(ModelArguments),
+    /// Say what this machine can measure, why not, and what to do
+    Doctor,
+    /// List what can be named on the command line
+    List {
+        /// What to list
+        #[arg(value_enum)]
+        what: ListArgument,
+    },
+    /// Print the completion script of a shell
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Print the manual page, or write all of them into a folder
+    Man {
+        /// Write whither.1 and one page a command here
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        dir: Option<PathBuf>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListArgument {
+    /// Events by name, what they count, how they mislead, and whether this machine has them
+    Events,
+    /// Sets of events
+    Sets,
+    /// Descriptions of processors
+    Machines,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definitions_are_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn the_program_keeps_its_own_flags() {
+        let parsed = Arguments::try_parse_from(["whither", "run", "gzip", "-9", "--json"]).unwrap();
+        let Command::Run(run) = parsed.command else { panic!("not run") };
+        assert_eq!(run.program, ["gzip", "-9", "--json"]);
+        assert!(!parsed.speech.json);
+    }
+}

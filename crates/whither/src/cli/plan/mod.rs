@@ -1,0 +1,179 @@
+//! Arguments checked and completed: everything that can be wrong with a command line is found
+//! here, before anything runs. A command with arguments of its own has a file of its own.
+
+mod model;
+mod run;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+use clap_complete::Shell;
+use pmu::{EventTable, event_sets, nearest, parse_events};
+use vocab::Event;
+
+pub(crate) use self::model::ModelJob;
+use self::model::model_job;
+pub(crate) use self::run::RunJob;
+use self::run::run_job;
+use super::arguments::{Arguments, Command};
+use crate::failure::{ERROR, Failure, RUN_FAILED, USAGE};
+use crate::output::{Output, Stream};
+
+/// What is to be done, and how to speak about it.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) job: Job,
+    pub(crate) output: Output,
+}
+
+#[derive(Debug)]
+pub(crate) enum Job {
+    Run(RunJob),
+    Model(ModelJob),
+    Doctor,
+    List(ListWhat),
+    Completions(Shell),
+    Manual(Option<PathBuf>),
+}
+
+pub(crate) use super::arguments::ListArgument as ListWhat;
+
+/// A command line that does not become a plan.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// clap's own words: an error, or the help that was asked for.
+    Words(Box<clap::Error>, u8),
+    /// Ours.
+    Failure(Failure, bool),
+}
+
+impl Refused {
+    pub(crate) fn report(&self) -> ExitCode {
+        match self {
+            Refused::Words(words, status) => {
+                let _ = words.print();
+                ExitCode::from(*status)
+            }
+            Refused::Failure(failure, json) => failure.report(*json),
+        }
+    }
+}
+
+/// The commands that run a program once and pass its status through.
+const RUN_ONCE: [&str; 2] = ["run", "model"];
+
+/// From argv.
+pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Plan, Refused> {
+    let runs_a_program =
+        arguments.get(1).is_some_and(|command| RUN_ONCE.iter().any(|known| command == known));
+    let usage = if runs_a_program { RUN_FAILED } else { USAGE };
+    let parsed = Arguments::try_parse_from(arguments).map_err(|error| {
+        let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+        Refused::Words(Box::new(error), if asked_for { 0 } else { usage })
+    })?;
+    let json = parsed.speech.json;
+    plan(parsed).map_err(|failure| Refused::Failure(failure, json))
+}
+
+fn plan(arguments: Arguments) -> Result<Plan, Failure> {
+    let mut output = Output {
+        json: arguments.speech.json,
+        colour: arguments.speech.color,
+        stream: Stream::Stdout,
+        file: None,
+        failure_status: ERROR,
+    };
+    let job = match arguments.command {
+        Command::Run(mut run) => {
+            output.stream = Stream::Stderr;
+            output.file = run.output.take();
+            output.failure_status = RUN_FAILED;
+            Job::Run(run_job(run)?)
+        }
+        Command::Model(mut model) => {
+            output.file = model.output.take();
+            // A replay runs no program: there are no streams to leave alone.
+            if model.replay.is_none() {
+                output.stream = Stream::Stderr;
+                output.failure_status = RUN_FAILED;
+            }
+            Job::Model(model_job(model)?)
+        }
+        Command::Doctor => Job::Doctor,
+        Command::List { what } => Job::List(what),
+        Command::Completions { shell } => Job::Completions(shell),
+        Command::Man { dir } => Job::Manual(dir),
+    };
+    Ok(Plan { job, output })
+}
+
+/// The table that travels with the program; a fault in it is ours.
+pub(crate) fn event_table(status: u8) -> Result<EventTable, Failure> {
+    EventTable::embedded().map_err(|error| Failure::new(status, error.to_string()))
+}
+
+fn events_of_set(table: &EventTable, name: &str) -> Result<Vec<Event>, Failure> {
+    let failed = |why: String| Failure::new(RUN_FAILED, why);
+    let sets = event_sets().map_err(|error| failed(error.to_string()))?;
+    let Some(set) = sets.iter().find(|set| set.name == name) else {
+        let near = nearest(name, sets.iter().map(|set| set.name.as_str()));
+        return Err(failed(match near {
+            Some(near) => format!("there is no set '{name}'; did you mean '{near}'?"),
+            None => format!("there is no set '{name}'; `whither list sets` shows them all"),
+        }));
+    };
+    parse_events(table, &set.events.join(",")).map_err(|error| failed(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Plan, Refused> {
+        parse(line.split(' ').map(OsString::from).collect())
+    }
+
+    fn refusal(line: &str) -> (String, u8) {
+        match parsed(line).unwrap_err() {
+            Refused::Words(error, status) => (error.to_string(), status),
+            Refused::Failure(failure, _) => (failure.sentence(), failure.status),
+        }
+    }
+
+    #[test]
+    fn unknown_names_suggest_the_nearest() {
+        let (words, status) = refusal("whither run -e cylces -- true");
+        assert_eq!(
+            (words.as_str(), status),
+            ("there is no event 'cylces'; did you mean 'cycles'?", 125)
+        );
+        let (words, _) = refusal("whither run --set basc -- true");
+        assert!(words.contains("did you mean 'basic'?"), "{words}");
+        let (words, status) = refusal("whither docter");
+        assert!(words.contains("'doctor'") && status == 2, "{words}");
+        let (words, status) = refusal("whither run --evnt cycles -- true");
+        assert!(words.contains("--event") && status == 125, "{words}");
+    }
+
+    #[test]
+    fn rates_of_nothing_are_refused() {
+        assert_eq!(refusal("whither run -F 0 -- true").1, 125);
+        assert_eq!(refusal("whither run -F 5 -c 5 -- true").1, 125);
+        assert_eq!(refusal("whither run").1, 125);
+    }
+
+    #[test]
+    fn a_run_reports_to_stderr_and_other_commands_to_stdout() {
+        assert_eq!(parsed("whither run -- true").unwrap().output.stream, Stream::Stderr);
+        assert_eq!(parsed("whither doctor --json").unwrap().output.stream, Stream::Stdout);
+    }
+
+    #[test]
+    fn help_is_no_error() {
+        assert_eq!(refusal("whither run --help").1, 0);
+        assert_eq!(refusal("whither --version").1, 0);
+    }
+}
