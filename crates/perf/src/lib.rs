@@ -32,6 +32,7 @@ mod sampler;
 mod signals;
 mod stdin;
 mod target;
+mod thread;
 mod wait;
 mod words;
 
@@ -50,4 +51,5 @@ pub use sampler::{Precision, Rate, Sampler, SamplerRequest};
 pub use signals::Bystander;
 pub use stdin::KeptInput;
 pub use target::{Inherit, Target, cpus_online, threads_of};
+pub use thread::{pin_to, ring_on_time, this_thread};
 pub use wait::{Ended, ProcessFd, Usage, wait_for_any};
