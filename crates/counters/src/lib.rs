@@ -27,6 +27,7 @@ mod layout;
 mod name;
 mod outcome;
 mod pace;
+mod place;
 mod plan;
 mod rotation;
 mod session;

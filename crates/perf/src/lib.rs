@@ -50,6 +50,6 @@ pub use ring::{Ring, RingRead};
 pub use sampler::{Precision, Rate, Sampler, SamplerRequest};
 pub use signals::Bystander;
 pub use stdin::KeptInput;
-pub use target::{Inherit, Target, cpus_online, threads_of};
-pub use thread::{pin_to, ring_on_time, this_thread};
+pub use target::{Inherit, Target, cpus_online, running_on, threads_of};
+pub use thread::{pin_to, ring_on_time, run_first, this_thread};
 pub use wait::{Ended, ProcessFd, Usage, wait_for_any};

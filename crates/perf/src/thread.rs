@@ -21,6 +21,14 @@ pub fn pin_to(cpu: Cpu) -> io::Result<()> {
     if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Lets the calling thread run as soon as it wakes, before any ordinary one. Needs a privilege;
+/// without it, the thread wakes when the scheduler finds it fair.
+pub fn run_first() {
+    let lowest = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the pointer is to a live local.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const lowest) };
+}
+
 /// Lets the calling thread's timers ring when they are due, not up to 50 µs later when it suits
 /// the kernel. Failure leaves them late and nothing else.
 pub fn ring_on_time() {
