@@ -53,7 +53,7 @@ bench:
 
 soak:
 	@tools/need build test
-	WHITHER_FUZZ_ROUNDS=20000 $(CARGO) test --release --workspace
+	WHITHER_FUZZ_ROUNDS=20000 WHITHER_SOAK_ROUNDS=20 $(CARGO) test --release --workspace
 
 picture:
 	$(CARGO) build --release -p whither

@@ -31,6 +31,7 @@ mod place;
 mod plan;
 mod rotation;
 mod session;
+pub mod sets;
 mod switch_cost;
 
 pub use ask::{Ask, On, SLICE_NS, Slice, Slicing};
