@@ -10,6 +10,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod frequency;
 mod resolve;
 
+pub use frequency::{Classes, classes};
 pub use resolve::{ImageTime, ProcedureTime, by_image, by_procedure};
