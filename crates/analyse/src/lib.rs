@@ -13,5 +13,7 @@
 mod frequency;
 mod resolve;
 
-pub use frequency::{Classes, classes};
+pub use frequency::{
+    ClassFrequency, ClassMember, Classes, Confidence, classes, in_order_frequency,
+};
 pub use resolve::{ImageTime, ProcedureTime, by_image, by_procedure};

@@ -8,5 +8,7 @@ mod brackets;
 mod classes;
 #[cfg(test)]
 mod classes_tests;
+mod cluster;
 
 pub use classes::{Classes, classes};
+pub use cluster::{ClassFrequency, ClassMember, Confidence, in_order_frequency};
