@@ -19,6 +19,7 @@ mod cli;
 pub mod context;
 pub mod hear;
 pub mod kept;
+pub mod loops;
 pub mod machine;
 pub mod make;
 pub mod native;

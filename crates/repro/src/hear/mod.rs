@@ -26,7 +26,7 @@ pub const VERB: &str = "hear";
 const FAILED: u8 = 125;
 
 /// The plugin, built beside this program.
-static PLUGIN: &[u8] = include_bytes!(env!("WHITHER_PLUGIN"));
+pub(crate) static PLUGIN: &[u8] = include_bytes!(env!("WHITHER_PLUGIN"));
 
 /// What is asked of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,8 +8,11 @@ mod dcpi_copy;
 mod model_accuracy;
 mod model_agreement;
 mod model_speed;
+mod mux_loops;
+mod mux_threads;
 mod peers;
 mod shares;
+mod ssb_overhead;
 mod suite;
 
 use crate::context::Context;
@@ -39,6 +42,9 @@ pub const ROWS: &[Row] = &[
     Row { name: "model-accuracy", run: model_accuracy::run, smoke: None },
     Row { name: "dcpi-copy", run: dcpi_copy::run, smoke: Some(dcpi_copy::run) },
     Row { name: "shares", run: shares::run, smoke: None },
+    Row { name: "mux-loops", run: mux_loops::run, smoke: None },
+    Row { name: "mux-threads", run: mux_threads::run, smoke: None },
+    Row { name: "ssb-overhead", run: ssb_overhead::run, smoke: None },
 ];
 
 /// The landed row called `name`.
