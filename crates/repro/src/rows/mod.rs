@@ -7,6 +7,7 @@
 mod model_accuracy;
 mod model_agreement;
 mod model_speed;
+mod mux_total;
 mod peers;
 mod shares;
 mod suite;
@@ -36,6 +37,7 @@ pub const ROWS: &[Row] = &[
     Row { name: "model-agreement", run: model_agreement::run, smoke: Some(model_agreement::smoke) },
     Row { name: "model-speed", run: model_speed::run, smoke: None },
     Row { name: "model-accuracy", run: model_accuracy::run, smoke: None },
+    Row { name: "mux-total", run: mux_total::run, smoke: None },
     Row { name: "shares", run: shares::run, smoke: None },
 ];
 
