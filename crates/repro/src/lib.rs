@@ -22,6 +22,7 @@ pub mod kept;
 pub mod loops;
 pub mod machine;
 pub mod make;
+pub mod mux;
 pub mod native;
 pub mod packages;
 pub mod peers;

@@ -16,7 +16,7 @@ use model::event::Event;
 use model::fast::FastCore;
 use model::machine::Machine;
 use model::slices::Sliced;
-use pmu::estimate::{Counted, linear, total};
+use pmu::estimate::{Counted, linear, totals};
 use pmu::schedule::{Plan, Scheduler};
 use pmu::{Counters, Grouping, Reading};
 use tracer::launch::Launch;
@@ -70,7 +70,7 @@ pub fn logged(
         drops_output: true,
         ..Launch::new(directory.join("program"))
     };
-    let machine = Machine::named(MACHINE).map_err(|e| e.to_string())?;
+    let machine = machine()?;
     let mut logs = Logs { machine, logs: Vec::new() };
     let live = Live { launch, plugin: PLUGIN };
     let (replayed, finished) = live.play(&mut logs).map_err(|e| e.to_string())?;
@@ -78,6 +78,15 @@ pub fn logged(
         return Err(format!("loops {kind}: {}", finished.status));
     }
     Ok(logs.logs)
+}
+
+/// The machine without prefetches of data: MPX's had none, and with them a sweep hardly misses.
+fn machine() -> Result<Machine, String> {
+    let text = model::machine::text_of(MACHINE).ok_or("the machine is not there")?;
+    let off = |key| (key, "false");
+    let overrides =
+        ["prefetch.l1_next_line", "prefetch.l1_stride", "prefetch.l2_stream"].map(off);
+    Machine::load(MACHINE, text, &overrides).map_err(|e| e.to_string())
 }
 
 struct Logs {
@@ -159,10 +168,12 @@ pub fn estimates(
     threads: &[Vec<Reading>],
     event: usize,
 ) -> (Option<f64>, Option<f64>) {
-    let sum = |one: fn(&Grouping, &[Reading], usize) -> Option<Counted>| {
-        threads.iter().map(|r| one(grouping, r, event).map(|c| c.estimate.value)).sum()
+    let value = |counted: Option<Counted>| counted.map(|counted| counted.estimate.value);
+    let ours = |readings: &Vec<Reading>| {
+        value(totals(grouping, readings).into_iter().nth(event).flatten())
     };
-    (sum(linear), sum(total))
+    let scaled = threads.iter().map(|readings| value(linear(grouping, readings, event))).sum();
+    (scaled, threads.iter().map(ours).sum())
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod model_agreement;
 mod model_speed;
 mod mux_loops;
 mod mux_threads;
+mod mux_total;
 mod peers;
 mod shares;
 mod ssb_overhead;
@@ -41,6 +42,7 @@ pub const ROWS: &[Row] = &[
     Row { name: "model-speed", run: model_speed::run, smoke: None },
     Row { name: "model-accuracy", run: model_accuracy::run, smoke: None },
     Row { name: "dcpi-copy", run: dcpi_copy::run, smoke: Some(dcpi_copy::run) },
+    Row { name: "mux-total", run: mux_total::run, smoke: None },
     Row { name: "shares", run: shares::run, smoke: None },
     Row { name: "mux-loops", run: mux_loops::run, smoke: None },
     Row { name: "mux-threads", run: mux_threads::run, smoke: None },

@@ -49,7 +49,7 @@ pub(super) fn measure(context: &Context, threads: usize) -> Result<RowResult, St
     let mut result = RowResult {
         detail: Table { columns: COLUMNS.to_vec(), ..Table::default() },
         caption: format!(
-            "modelled {}, {threads} {}; slices of {SLICE_CYCLES} cycles (10 ms at 332 MHz), one \
+            "modelled {} without data prefetches, {threads} {}; slices of {SLICE_CYCLES} cycles (10 ms at 332 MHz), one \
              event at a time beside cycles and instructions; the worst of {SEEDS} orders of turns",
             loops::MACHINE,
             if threads == 1 { "thread" } else { "threads" },
