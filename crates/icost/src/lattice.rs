@@ -39,7 +39,7 @@ impl Lattice {
     /// Written out, the sum over subsets T of (−1)^(|S|−|T|) · cost(T).
     pub fn icost(&self, set: Categories) -> Option<f64> {
         let signed = |part: Categories| {
-            let sign = if (set.len() - part.len()) % 2 == 0 { 1.0 } else { -1.0 };
+            let sign = if (set.len() - part.len()).is_multiple_of(2) { 1.0 } else { -1.0 };
             Some(sign * self.cost(part)?)
         };
         subsets(set).map(signed).sum()
