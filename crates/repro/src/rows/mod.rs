@@ -8,6 +8,7 @@ mod dcpi_copy;
 mod model_accuracy;
 mod model_agreement;
 mod model_speed;
+mod mux_total;
 mod peers;
 mod shares;
 mod suite;
@@ -38,6 +39,7 @@ pub const ROWS: &[Row] = &[
     Row { name: "model-speed", run: model_speed::run, smoke: None },
     Row { name: "model-accuracy", run: model_accuracy::run, smoke: None },
     Row { name: "dcpi-copy", run: dcpi_copy::run, smoke: Some(dcpi_copy::run) },
+    Row { name: "mux-total", run: mux_total::run, smoke: None },
     Row { name: "shares", run: shares::run, smoke: None },
 ];
 
