@@ -10,12 +10,26 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod breakdown;
+mod core_events;
+mod device;
+mod dictionary;
+mod formula;
+mod metric;
 mod nearest;
 mod set;
 mod spelling;
 mod table;
 
+pub use breakdown::{Breakdown, Cause, CpiParts};
+pub use core_events::{
+    CoreEvent, CoreEvents, HostCore, ModelledEvents, core_of, cores, modelled_events,
+};
+pub use device::{Device, TermError, TermFormat};
+pub use dictionary::Dictionary;
+pub use formula::{Dimension, Formula, FormulaError, Inputs, NotComputed, UnitError};
+pub use metric::{Metric, constant, metrics};
 pub use nearest::nearest;
 pub use set::{EventSet, event_sets};
-pub use spelling::{EventError, parse_event, parse_events};
+pub use spelling::{BREAKPOINT, EventError, EventList, parse_event, parse_events};
 pub use table::{EventEntry, EventKind, EventTable, TableError};
