@@ -202,7 +202,7 @@ mod tests {
         let table = EventTable::embedded().unwrap();
         for core in cores().unwrap() {
             let of = |name: &str| {
-                let generic = || table.get(name).map(|entry| entry.dimension());
+                let generic = || table.get(name).map(crate::EventEntry::dimension);
                 constant(name).or_else(|| core.dimension(name)).or_else(generic)
             };
             for breakdown in &core.breakdown {

@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn every_formula_is_of_the_unit_that_it_claims() {
         let table = EventTable::embedded().unwrap();
-        let unit = |name: &str| table.get(name).map(|entry| entry.dimension());
+        let unit = |name: &str| table.get(name).map(crate::EventEntry::dimension);
         for metric in metrics().unwrap() {
             let found = metric.formula.dimension(&|name| constant(name).or_else(|| unit(name)));
             let claimed = Dimension::named(&metric.unit).unwrap();
