@@ -1,12 +1,18 @@
-//! Events by name.
+//! Events by name, and counting more of them than there are counters.
 //!
-//! Constraints: no system calls; the tables are data (`events/`), embedded when built, so that
-//! what the tool prints about an event is what it asks the kernel for.
+//! Constraints: no system calls and no clocks; the tables are data (`events/`), embedded when
+//! built, so that what the tool prints about an event is what it asks the kernel for. What is
+//! inferred is an estimate; what was never counted has none.
 //!
-//! Not for: opening events (see `perf`), or deciding whether this machine has them.
+//! Not for: opening events (see `perf`), programming counters (see `counters` and `model`), or
+//! deciding whether this machine has them.
 //!
 //! ```text
 //! "cycles:u" ──► EventTable ──► Event{name, code, mode}      "cylces" ──► did you mean "cycles"?
+//!
+//! names, Counters ──group──► Grouping ──Scheduler──► Turn{group, until} ──► a backend counts
+//!                                                                                  │
+//! Counted{Estimate, share, estimator} ◄──totals── [Reading] ◄── log ◄──────────────┘
 //! ```
 #![forbid(unsafe_code)]
 
@@ -16,7 +22,15 @@ mod device;
 mod dictionary;
 mod formula;
 mod metric;
+mod counters;
+pub mod estimate;
+mod groups;
+pub mod log;
+mod multiplex;
 mod nearest;
+mod random;
+mod reading;
+pub mod schedule;
 mod set;
 mod spelling;
 mod table;
@@ -29,7 +43,11 @@ pub use device::{Device, TermError, TermFormat};
 pub use dictionary::Dictionary;
 pub use formula::{Dimension, Formula, FormulaError, Inputs, NotComputed, UnitError};
 pub use metric::{Metric, constant, metrics};
+pub use counters::{Counter, Counters, Limit, Rule};
+pub use groups::{Group, GroupError, Grouping, group, place};
+pub use multiplex::{Multiplexer, Pmu};
 pub use nearest::nearest;
+pub use reading::Reading;
 pub use set::{EventSet, event_sets};
 pub use spelling::{BREAKPOINT, EventError, EventList, parse_event, parse_events};
 pub use table::{EventEntry, EventKind, EventTable, TableError};
