@@ -4,12 +4,13 @@
 CARGO ?= cargo
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: run test check goldens smoke soak bench picture install clean help
+.PHONY: run test check guest goldens smoke soak bench picture install clean help
 
 help:
 	@echo "make run      install what is missing, build, and run the main job on a real program"
 	@echo "make test     install what the tests need, and pass them all"
 	@echo "make check    formatting, lints with warnings denied, documentation of private items"
+	@echo "make guest    the counters tests on a real kernel's PMU, in an emulated arm64 machine"
 	@echo "make goldens  write every golden file anew"
 	@echo "make smoke    the seeded results that CI guards"
 	@echo "make soak     the long campaigns: fuzzing at length"
@@ -33,6 +34,9 @@ check:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
+
+guest:
+	@tools/guest test
 
 goldens:
 	WHITHER_BLESS=1 $(CARGO) test -p whither

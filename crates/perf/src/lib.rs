@@ -11,31 +11,43 @@
 //! ```text
 //! Held::fork(cmd) ──pid──► Sampler::open(pid, cpu) ──mmap──► Ring ──► Record{time, …}
 //!       └──go()──► exec: counting and sampling begin with the program's first instruction
+//!
+//! Group::open(events, Target) ──enable/disable: one call a group──► read ──► GroupReading
+//!       └──UserPages: the same without a system call, on the counted thread itself
 //! ```
 
 mod attr;
 mod bpf;
+mod breakpoint;
 mod counter;
+mod group;
 mod held;
 mod hypervisor;
 mod open;
+mod page;
 mod record;
 mod refusal;
 mod ring;
 mod sampler;
 mod signals;
 mod stdin;
+mod target;
 mod wait;
+mod words;
 
 pub use bpf::{BpfAbilities, probe_bpf};
+pub use breakpoint::{BreakpointKind, breakpoint, probe_breakpoint};
 pub use counter::{Counter, Reading};
+pub use group::{Group, GroupOptions, GroupReading, GroupRefusal};
 pub use held::{ExecFailed, Held, Running};
 pub use hypervisor::hypervisor_name;
-pub use open::{BreakpointKind, probe, probe_breakpoint, probe_system_wide};
+pub use open::{probe, probe_system_wide};
+pub use page::UserPages;
 pub use record::{ForkOrExit, Mapping, Record, RecordBody, SampleMode, parse_record};
 pub use refusal::Refusal;
 pub use ring::{Ring, RingRead};
 pub use sampler::{Precision, Rate, Sampler, SamplerRequest};
 pub use signals::Bystander;
 pub use stdin::KeptInput;
+pub use target::{Inherit, Target, cpus_online, threads_of};
 pub use wait::{Ended, ProcessFd, Usage, wait_for_any};
