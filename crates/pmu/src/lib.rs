@@ -18,14 +18,14 @@
 
 mod breakdown;
 mod core_events;
+mod counters;
 mod device;
 mod dictionary;
-mod formula;
-mod metric;
-mod counters;
 pub mod estimate;
+mod formula;
 mod groups;
 pub mod log;
+mod metric;
 mod multiplex;
 mod nearest;
 mod random;
@@ -39,12 +39,12 @@ pub use breakdown::{Breakdown, Cause, CpiParts};
 pub use core_events::{
     CoreEvent, CoreEvents, HostCore, ModelledEvents, core_of, cores, modelled_events,
 };
+pub use counters::{Counter, Counters, Limit, Rule};
 pub use device::{Device, TermError, TermFormat};
 pub use dictionary::Dictionary;
 pub use formula::{Dimension, Formula, FormulaError, Inputs, NotComputed, UnitError};
-pub use metric::{Metric, constant, metrics};
-pub use counters::{Counter, Counters, Limit, Rule};
 pub use groups::{Group, GroupError, Grouping, group, place};
+pub use metric::{Metric, constant, metrics};
 pub use multiplex::{Multiplexer, Pmu};
 pub use nearest::nearest;
 pub use reading::Reading;
