@@ -150,6 +150,8 @@ pub fn core_of(here: &HostCore) -> Result<Option<CoreEvents>, TableError> {
 pub struct ModelledEvents {
     /// Where the definitions come from.
     pub source: String,
+    /// Sets without a formula of their own.
+    pub set: Vec<crate::EventSet>,
     /// How its time divides.
     pub breakdown: Vec<Breakdown>,
     /// Its measures.

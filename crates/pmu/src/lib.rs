@@ -49,5 +49,7 @@ pub use multiplex::{Multiplexer, Pmu};
 pub use nearest::nearest;
 pub use reading::Reading;
 pub use set::{EventSet, event_sets};
-pub use spelling::{BREAKPOINT, EventError, EventList, parse_event, parse_events};
+pub use spelling::{
+    BREAKPOINT, EventError, EventList, ListItem, parse_event, parse_events, split_list,
+};
 pub use table::{EventEntry, EventKind, EventTable, TableError};

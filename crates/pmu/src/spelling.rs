@@ -117,6 +117,47 @@ impl EventList {
     }
 }
 
+/// One part of a list: an event, or several in braces.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ListItem {
+    /// As typed, the modifiers of the braces apart.
+    pub members: Vec<String>,
+    /// Whether there were braces.
+    pub is_braced: bool,
+    /// What stood behind the braces, after a colon.
+    pub modifiers: String,
+}
+
+/// A list of events taken apart, its names not looked up.
+pub fn split_list(spelling: &str) -> Result<Vec<ListItem>, EventError> {
+    split(spelling)?.into_iter().map(list_item).collect()
+}
+
+fn list_item(item: String) -> Result<ListItem, EventError> {
+    let Some(braced) = item.strip_prefix('{') else {
+        let members = vec![item];
+        return match members.iter().any(String::is_empty) {
+            true => Err(EventError::Empty),
+            false => Ok(ListItem { members, ..ListItem::default() }),
+        };
+    };
+    let unclosed = || EventError::Unclosed { spelling: item.clone() };
+    let (inside, after) = braced.rsplit_once('}').ok_or_else(unclosed)?;
+    if inside.contains(['{', '}']) {
+        return Err(unclosed());
+    }
+    let modifiers = match after.strip_prefix(':') {
+        Some(modifiers) if !modifiers.is_empty() => modifiers,
+        None if after.is_empty() => "",
+        _ => return Err(unclosed()),
+    };
+    let members = split(inside)?;
+    match members.iter().any(String::is_empty) {
+        true => Err(EventError::Empty),
+        false => Ok(ListItem { members, is_braced: true, modifiers: modifiers.to_owned() }),
+    }
+}
+
 /// One event of the kernel's own names.
 pub fn parse_event(table: &EventTable, spelling: &str) -> Result<Event, EventError> {
     Dictionary::of_table(table.clone()).parse_event(spelling)
@@ -131,32 +172,16 @@ impl Dictionary {
     /// Several events between commas, some in braces.
     pub fn parse_list(&self, spelling: &str) -> Result<EventList, EventError> {
         let mut list = EventList::default();
-        for item in split(spelling)? {
-            match item.strip_prefix('{') {
-                None => self.add(&item, "", &mut list)?,
-                Some(braced) => self.add_group(&item, braced, &mut list)?,
+        for item in split_list(spelling)? {
+            let first = list.events.len();
+            for member in &item.members {
+                self.add(member, &item.modifiers, &mut list)?;
+            }
+            if item.is_braced {
+                list.groups.push((first..list.events.len()).collect());
             }
         }
         Ok(list)
-    }
-
-    fn add_group(&self, item: &str, braced: &str, list: &mut EventList) -> Result<(), EventError> {
-        let unclosed = || EventError::Unclosed { spelling: item.to_owned() };
-        let (inside, after) = braced.rsplit_once('}').ok_or_else(unclosed)?;
-        if inside.contains(['{', '}']) {
-            return Err(unclosed());
-        }
-        let modifiers = match after.strip_prefix(':') {
-            Some(modifiers) if !modifiers.is_empty() => modifiers,
-            None if after.is_empty() => "",
-            _ => return Err(unclosed()),
-        };
-        let first = list.events.len();
-        for member in split(inside)? {
-            self.add(&member, modifiers, list)?;
-        }
-        list.groups.push((first..list.events.len()).collect());
-        Ok(())
     }
 
     fn add(&self, typed: &str, group: &str, list: &mut EventList) -> Result<(), EventError> {
