@@ -33,6 +33,7 @@ mod signals;
 mod stdin;
 mod stop;
 mod target;
+mod thread;
 mod wait;
 mod words;
 
@@ -52,4 +53,5 @@ pub use signals::Bystander;
 pub use stdin::KeptInput;
 pub use stop::{StopRequest, terminate};
 pub use target::{Inherit, Target, cpus_online, threads_of};
+pub use thread::{pin_to, ring_on_time, this_thread};
 pub use wait::{Ended, ProcessFd, Usage, wait_for_any};

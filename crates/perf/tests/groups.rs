@@ -1,5 +1,7 @@
 //! Groups on the real kernel. Breakpoints count exactly, so that every number here is exact.
 
+#![allow(clippy::unwrap_used, reason = "a test may end here")]
+
 use std::ffi::CString;
 use std::hint::black_box;
 
