@@ -17,6 +17,7 @@ mod generate;
 mod host_events;
 mod list;
 mod model;
+mod modelled_counters;
 mod output;
 mod progress;
 mod run;

@@ -50,9 +50,9 @@ fn sets(is_modelled: bool) -> Result<View, Failure> {
     let mut rows = Vec::new();
     if is_modelled {
         let modelled = modelled_events().map_err(failed)?;
-        rows.extend(modelled.set.iter().map(|set| {
-            row(&set.name, set.what.clone(), set.events.clone())
-        }));
+        rows.extend(
+            modelled.set.iter().map(|set| row(&set.name, set.what.clone(), set.events.clone())),
+        );
         rows.extend(modelled.breakdown.iter().map(|set| of_core(set, "modelled core")));
     } else {
         let plain = event_sets().map_err(failed)?;

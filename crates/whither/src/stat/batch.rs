@@ -71,16 +71,14 @@ impl Total {
         }
     }
 
+    /// Whether nothing was inferred.
+    pub(crate) fn is_exact(&self) -> bool {
+        self.estimator == pmu::estimate::Estimator::Exact.word()
+    }
+
     /// The number behind the ±; infinite where nothing is known.
     pub(crate) fn half_width(&self) -> f64 {
         self.interval.half_width()
-    }
-}
-
-impl Batch {
-    /// The row of an event by the name that was typed.
-    pub(crate) fn row(&self, typed: &str) -> Option<&CountRow> {
-        self.rows.iter().find(|row| row.typed == typed)
     }
 }
 
@@ -107,8 +105,8 @@ pub(crate) fn over_runs(runs: &[Batch]) -> Batch {
 fn mean_total(totals: Vec<Result<Total, Missing>>) -> Result<Total, Missing> {
     let totals = totals.into_iter().collect::<Result<Vec<Total>, Missing>>()?;
     let values: Vec<f64> = totals.iter().map(|total| total.estimate.value).collect();
-    let estimate = mean(&values)
-        .map_err(|error| Missing { is_supported: true, why: error.to_string() })?;
+    let estimate =
+        mean(&values).map_err(|error| Missing { is_supported: true, why: error.to_string() })?;
     let n = totals.len() as f64;
     let average = |of: fn(&Total) -> f64| totals.iter().map(of).sum::<f64>() / n;
     let spread = 100.0 * estimate.standard_uncertainty / estimate.value.abs();

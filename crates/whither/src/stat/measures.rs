@@ -99,7 +99,11 @@ impl Slices {
             }
         }
         // Two differences say nothing about a correlation.
-        if pairs < 3 || aa <= 0.0 || bb <= 0.0 { 0.0 } else { (ab / (aa * bb).sqrt()).clamp(-1.0, 1.0) }
+        if pairs < 3 || aa <= 0.0 || bb <= 0.0 {
+            0.0
+        } else {
+            (ab / (aa * bb).sqrt()).clamp(-1.0, 1.0)
+        }
     }
 }
 
@@ -149,8 +153,7 @@ mod tests {
             counted("task-clock", 2e9, 0.0),
         ];
         let constants = Constants(vec![("seconds", 4.0)]);
-        let found =
-            measures(&metrics().unwrap(), &batch(rows), &constants, &Slices::default());
+        let found = measures(&metrics().unwrap(), &batch(rows), &constants, &Slices::default());
         let value = |name: &str, modifiers: &str| {
             let of = |m: &&Measure| m.metric.name == name && m.modifiers == modifiers;
             found.iter().find(of).map(|m| m.value.clone().unwrap().value)

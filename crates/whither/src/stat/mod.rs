@@ -7,6 +7,7 @@
 
 mod batch;
 mod measures;
+mod modelled;
 mod native;
 mod perf_forms;
 mod sink;
@@ -15,6 +16,7 @@ mod testing;
 mod view;
 
 use counters::On;
+use model::machine::Machine;
 use pmu::EventList;
 use show::{Cell, Fact};
 use vocab::{Event, EventCode, Mode, Source};
@@ -38,6 +40,9 @@ pub(crate) fn stat(job: &StatJob, output: &Output) -> Result<u8, Failure> {
         false => Some(find_program(&job.program)?),
     };
     let mut sink = Sink::open(output, job.appends)?;
+    if let Some((machine, _)) = &job.machine {
+        return on_model(job, machine, &mut sink);
+    }
     let (events, lack) = countable(job)?;
     let mut printer = Printer { job, has_heading: false };
     let mut runs = Vec::new();
@@ -57,9 +62,41 @@ pub(crate) fn stat(job: &StatJob, output: &Output) -> Result<u8, Failure> {
     let status = status.map_or(0, |ended| passed_on(ended.code(), ended.signal()));
     if job.interval.is_none() {
         let title = title(job, program.as_ref());
-        printer.total(&runs, &title, lack, &mut sink)?;
+        let batches: Vec<Batch> = runs.iter().map(|run| run.batch.clone()).collect();
+        printer.total(&over_runs(&batches), &about(&runs, &title, lack), &mut sink)?;
     }
     Ok(status)
+}
+
+/// The same on a modelled core.
+fn on_model(job: &StatJob, machine: &Machine, sink: &mut Sink<'_>) -> Result<u8, Failure> {
+    let mut printer = Printer { job, has_heading: false };
+    let mut runs = Vec::new();
+    for _ in 0..job.repeat {
+        let mut interval = |batch: Batch| printer.interval(&batch, sink);
+        runs.push(modelled::program(job, machine, &mut interval)?);
+    }
+    let Some(last) = runs.last() else { return Ok(0) };
+    let status = last.status;
+    if job.interval.is_none() {
+        let words: Vec<_> = job.program.iter().map(|word| word.to_string_lossy()).collect();
+        let about = About {
+            title: format!("whither stat: {}", words.join(" ")),
+            facts: last.facts.clone(),
+            notes: last.notes.clone(),
+            caption: caption(runs.len(), &format!("modelled: {}; ", machine.title)),
+        };
+        let batches: Vec<Batch> = runs.into_iter().map(|run| run.batch).collect();
+        printer.total(&over_runs(&batches), &about, sink)?;
+    }
+    Ok(status)
+}
+
+fn caption(runs: usize, source: &str) -> String {
+    match runs {
+        0 | 1 => format!("{source}± at 95 %"),
+        runs => format!("{source}mean of {runs} runs, ± at 95 %"),
+    }
 }
 
 /// The default set without its hardware part where there is no PMU, and a sentence about that.
@@ -119,19 +156,11 @@ impl Printer<'_> {
         }
     }
 
-    fn total(
-        &mut self,
-        runs: &[Measured],
-        title: &str,
-        lack: Option<String>,
-        sink: &mut Sink<'_>,
-    ) -> Result<(), Failure> {
-        let batches: Vec<Batch> = runs.iter().map(|run| run.batch.clone()).collect();
-        let batch = over_runs(&batches);
+    fn total(&mut self, batch: &Batch, about: &About, sink: &mut Sink<'_>) -> Result<(), Failure> {
         match &self.job.form {
-            Form::Csv(separator) => sink.write(&perf_forms::csv(&batch, separator)),
-            Form::PerfJson => sink.write(&perf_forms::json_lines(&batch)),
-            Form::View => sink.write_view(&view::view(&batch, &about(runs, title, lack))),
+            Form::Csv(separator) => sink.write(&perf_forms::csv(batch, separator)),
+            Form::PerfJson => sink.write(&perf_forms::json_lines(batch)),
+            Form::View => sink.write_view(&view::view(batch, about)),
         }
     }
 }
@@ -148,9 +177,6 @@ fn about(runs: &[Measured], title: &str, lack: Option<String>) -> About {
     facts.push(Fact::new("turns", "turns", Cell::text(&*last.turns)));
     let mut notes = last.notes.clone();
     notes.extend(lack);
-    let caption = match runs.len() {
-        1 => "± at 95 %".to_owned(),
-        runs => format!("mean of {runs} runs, ± at 95 %; elapsed is the mean too"),
-    };
+    let caption = caption(runs.len(), "");
     About { title: format!("whither stat: {title}"), facts, notes, caption }
 }

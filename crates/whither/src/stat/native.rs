@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use counters::{Ask, CountError, On, Outcome, Session, Slice, Slicing};
 use perf::{Bystander, Ended, Held, Inherit, ProcessFd, Running, StopRequest, wait_for_any};
 use pmu::EventList;
+use pmu::estimate::Estimator;
 use vocab::Event;
 
 use super::batch::{Batch, CountRow, Missing, Total};
@@ -57,7 +58,8 @@ pub(super) fn program(
     counting.began = Instant::now();
     let running = held.go().map_err(|failed| exec_failure(program, failed))?;
     let process = ProcessFd::open(running.pid());
-    let mut watch = Watch { running: Some(&running), fds: raw(process.iter()), pids: &[], stop: None };
+    let mut watch =
+        Watch { running: Some(&running), fds: raw(process.iter()), pids: &[], stop: None };
     counting.follow(job, &mut watch, interval)?;
     let elapsed = counting.began.elapsed();
     let ended = running.wait().map_err(|error| failed(format!("lost the program: {error}")))?;
@@ -266,8 +268,7 @@ impl Counting {
             total: total(outcomes, place, time_ns),
         };
         let listed = self.events.typed.iter().zip(self.events.events.iter().zip(&self.places));
-        let mut batch =
-            Batch { rows: listed.map(row).collect(), seconds, ..Batch::default() };
+        let mut batch = Batch { rows: listed.map(row).collect(), seconds, ..Batch::default() };
         let constants = Constants(vec![("seconds", seconds), ("bytes", 1.0)]);
         let slices = slices(outcomes);
         batch.measures = measures(&job.metrics, &batch, &constants, &slices);
@@ -333,19 +334,40 @@ fn slicing(job: &StatJob) -> Slicing {
 /// One event over all that are counted apart: totals add, and so do variances.
 fn total(outcomes: &[Outcome], place: usize, time_ns: u64) -> Result<Total, Missing> {
     let mut sum: Option<Total> = None;
+    if time_ns == 0 && outcomes.iter().all(|outcome| is_opened(outcome, place)) {
+        return Err(Missing { is_supported: true, why: "the target did not run".into() });
+    }
     for outcome in outcomes {
         let Some(event) = outcome.events.get(place) else { continue };
         let counted = event.total.as_ref().map_err(|why| Missing {
             is_supported: !matches!(why, counters::NotCounted::Refused(_)),
             why: why.to_string(),
         })?;
-        let one = Total::of(counted, time_ns);
+        let one =
+            Total { estimator: word(outcome, counted.estimator), ..Total::of(counted, time_ns) };
         sum = Some(match sum {
             None => one,
             Some(sum) => added(&sum, &one),
         });
     }
     sum.ok_or(Missing { is_supported: true, why: "nothing was there to count for".into() })
+}
+
+/// Whether the kernel took the event.
+fn is_opened(outcome: &Outcome, place: usize) -> bool {
+    let refused = |event: &counters::EventOutcome| {
+        matches!(event.total, Err(counters::NotCounted::Refused(_)))
+    };
+    outcome.events.get(place).is_some_and(|event| !refused(event))
+}
+
+/// Where there are no cycles to go by, slices are measured in time.
+fn word(outcome: &Outcome, estimator: Estimator) -> &'static str {
+    let by_time = outcome.grouping.events.first().is_some_and(|anchor| anchor == counters::TIME);
+    match estimator {
+        Estimator::PerCycle if by_time => "per-time",
+        other => other.word(),
+    }
 }
 
 fn added(a: &Total, b: &Total) -> Total {
@@ -361,10 +383,9 @@ fn added(a: &Total, b: &Total) -> Total {
 
 fn slices(outcomes: &[Outcome]) -> Slices {
     match outcomes {
-        [outcome] => Slices {
-            grouping: Some(outcome.grouping.clone()),
-            readings: outcome.readings.clone(),
-        },
+        [outcome] => {
+            Slices { grouping: Some(outcome.grouping.clone()), readings: outcome.readings.clone() }
+        }
         // Groupings may differ; without them covariances are taken as nothing.
         _ => Slices::default(),
     }
@@ -384,8 +405,9 @@ fn turns(outcomes: &[Outcome]) -> String {
 pub(super) fn count_failure(error: &CountError) -> Failure {
     let failure = failed(error.to_string());
     match error {
-        CountError::NoneCounts(_, refusal) if !refusal.is_permission() => failure
-            .remedy("hardware events need a PMU; `--machine NAME` counts on a modelled core"),
+        CountError::NoneCounts(_, refusal) if !refusal.is_permission() => {
+            failure.remedy("hardware events need a PMU; `--machine NAME` counts on a modelled core")
+        }
         CountError::NoneCounts(..) => failure.remedy("`whither doctor` says what this user may do"),
         _ => failure,
     }

@@ -183,10 +183,7 @@ mod tests {
         assert_eq!(lines[0], "2.00,msec,task-clock,1000000,100.00,0.500,CPUs utilized,0.00,exact");
         assert_eq!(lines[1], "48,,page-faults,1000000,100.00,24.000,K/sec,0,exact");
         assert_eq!(lines[2], "<not supported>,,cycles,0,100.00,,,,");
-        assert_eq!(
-            lines[3],
-            "10,,branch-misses:u,250000,25.00,2.50,of all branches,2,per-cycle"
-        );
+        assert_eq!(lines[3], "10,,branch-misses:u,250000,25.00,2.50,of all branches,2,per-cycle");
         assert!(lines[5].starts_with("7,,\"cpu/event=1,umask=2/\",1000000"), "{}", lines[5]);
     }
 
@@ -213,8 +210,16 @@ mod tests {
         assert_eq!(
             keys,
             [
-                "counter-value", "unit", "event", "event-runtime", "pcnt-running", "metric-value",
-                "metric-unit", "uncertainty", "coverage", "estimator"
+                "counter-value",
+                "unit",
+                "event",
+                "event-runtime",
+                "pcnt-running",
+                "metric-value",
+                "metric-unit",
+                "uncertainty",
+                "coverage",
+                "estimator"
             ]
         );
         assert_eq!(first["counter-value"], "2.000000");

@@ -1,7 +1,7 @@
 //! The report of a measurement.
 
 use metrology::Coverage;
-use show::{Body, Cell, Column, Fact, Row, Schema, Section, Table, Tone, Unit, View, duration};
+use show::{Body, Cell, Column, Fact, Row, Schema, Section, Table, Tone, Unit, View};
 use vocab::{Count, Source};
 
 use super::batch::{Batch, CountRow, Total};
@@ -63,7 +63,7 @@ pub(crate) fn count_cell(row: &CountRow) -> Cell {
     match &row.total {
         Err(missing) => Cell::NotCounted(missing.why.clone()),
         Ok(total) if row.is_clock => seconds_cell(total),
-        Ok(total) if total.estimate.standard_uncertainty == 0.0 && total.spread_pct.is_none() => {
+        Ok(total) if total.is_exact() => {
             Cell::Count(Count(total.estimate.value.max(0.0).round() as u64))
         }
         Ok(total) => Cell::Estimate(total.estimate.value, total.interval, Unit::Count),
@@ -72,9 +72,9 @@ pub(crate) fn count_cell(row: &CountRow) -> Cell {
 
 fn seconds_cell(total: &Total) -> Cell {
     let seconds = total.estimate.value * 1e-9;
-    match total.estimate.standard_uncertainty {
-        0.0 if total.spread_pct.is_none() => Cell::Number(seconds, Unit::Seconds),
-        _ => Cell::Estimate(seconds, total.interval.scaled(1e-9), Unit::Seconds),
+    match total.is_exact() {
+        true => Cell::Number(seconds, Unit::Seconds),
+        false => Cell::Estimate(seconds, total.interval.scaled(1e-9), Unit::Seconds),
     }
 }
 
@@ -148,9 +148,4 @@ pub(crate) fn run_facts(command: &str, ended: Option<&perf::Ended>, elapsed_s: f
         facts.push(Fact::new("system_s", "system", seconds(ended.usage.system.as_secs_f64())));
     }
     facts
-}
-
-/// A length of time as a note has it.
-pub(crate) fn spoken(seconds: f64) -> String {
-    duration(seconds)
 }

@@ -75,7 +75,7 @@ pub(crate) struct StatArguments {
     pub(crate) rotate: bool,
     /// Count on a modelled core instead, by name or by file; every number is modelled then
     #[arg(long, value_name = "MACHINE",
-          conflicts_with_all = ["pid", "tid", "all_cpus", "cpu", "delay"])]
+          conflicts_with_all = ["pid", "tid", "all_cpus", "cpu", "delay", "timeout", "no_inherit"])]
     pub(crate) machine: Option<String>,
     /// Write to a file instead of stderr
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -189,12 +189,6 @@ impl Names {
         })
     }
 
-    /// The core's width, where it is known.
-    pub(crate) fn core_title(&self) -> Option<(&str, Option<u32>)> {
-        let core = self.host.as_ref()?.core.as_ref()?;
-        Some((&core.title, core.width))
-    }
-
     /// Everything that was asked for; what is asked for twice is counted once.
     fn asked(&self, arguments: &StatArguments) -> Result<EventList, Failure> {
         let mut list = EventList::default();
