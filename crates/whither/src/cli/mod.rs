@@ -4,4 +4,6 @@ mod arguments;
 mod plan;
 
 pub(crate) use arguments::Arguments;
-pub(crate) use plan::{Job, ListWhat, ModelJob, Plan, RunJob, event_table, parse};
+pub(crate) use plan::{
+    Form, Job, ListJob, ListWhat, ModelJob, Plan, RunJob, StatJob, Whom, parse, software_set,
+};

@@ -3,6 +3,7 @@
 
 mod model;
 mod run;
+mod stat;
 
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ use clap_complete::Shell;
 
 pub(crate) use self::model::{CoreArgument, ModeArgument, ModelArguments};
 pub(crate) use self::run::{RunArguments, SyntaxArgument};
+pub(crate) use self::stat::StatArguments;
 use crate::output::ColourChoice;
 
 /// Where have all the cycles gone?
@@ -46,6 +48,7 @@ pub(crate) struct Speech {
 pub(crate) enum Command {
     Run(RunArguments),
     Model(ModelArguments),
+    Stat(StatArguments),
     /// Say what this machine can measure, why not, and what to do
     Doctor,
     /// List what can be named on the command line
@@ -53,6 +56,9 @@ pub(crate) enum Command {
         /// What to list
         #[arg(value_enum)]
         what: ListArgument,
+        /// Events, sets and metrics of this modelled machine instead of this host's
+        #[arg(long, value_name = "MACHINE")]
+        machine: Option<String>,
     },
     /// Print the completion script of a shell
     Completions {
@@ -74,8 +80,12 @@ pub(crate) enum ListArgument {
     Events,
     /// Sets of events
     Sets,
+    /// Measures computed from counts, with their formulas
+    Metrics,
     /// Descriptions of processors
     Machines,
+    /// Every event, set and formula as the page docs/EVENTS.md
+    Reference,
 }
 
 #[cfg(test)]

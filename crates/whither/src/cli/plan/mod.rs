@@ -3,6 +3,7 @@
 
 mod model;
 mod run;
+mod stat;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,6 +19,8 @@ pub(crate) use self::model::ModelJob;
 use self::model::model_job;
 pub(crate) use self::run::RunJob;
 use self::run::run_job;
+use self::stat::stat_job;
+pub(crate) use self::stat::{Form, StatJob, Whom, software_set};
 use super::arguments::{Arguments, Command};
 use crate::failure::{ERROR, Failure, RUN_FAILED, USAGE};
 use crate::output::{Output, Stream};
@@ -33,13 +36,22 @@ pub(crate) struct Plan {
 pub(crate) enum Job {
     Run(RunJob),
     Model(ModelJob),
+    Stat(StatJob),
     Doctor,
-    List(ListWhat),
+    List(ListJob),
     Completions(Shell),
     Manual(Option<PathBuf>),
 }
 
 pub(crate) use super::arguments::ListArgument as ListWhat;
+
+/// What to list, and of which core.
+#[derive(Debug)]
+pub(crate) struct ListJob {
+    pub(crate) what: ListWhat,
+    /// A modelled machine; none for this host.
+    pub(crate) machine: Option<String>,
+}
 
 /// A command line that does not become a plan.
 #[derive(Debug)]
@@ -63,7 +75,7 @@ impl Refused {
 }
 
 /// The commands that run a program once and pass its status through.
-const RUN_ONCE: [&str; 2] = ["run", "model"];
+const RUN_ONCE: [&str; 3] = ["run", "model", "stat"];
 
 /// From argv.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Plan, Refused> {
@@ -102,8 +114,14 @@ fn plan(arguments: Arguments) -> Result<Plan, Failure> {
             }
             Job::Model(model_job(model)?)
         }
+        Command::Stat(mut stat) => {
+            output.stream = Stream::Stderr;
+            output.file = stat.output.take();
+            output.failure_status = RUN_FAILED;
+            Job::Stat(stat_job(stat)?)
+        }
         Command::Doctor => Job::Doctor,
-        Command::List { what } => Job::List(what),
+        Command::List { what, machine } => Job::List(ListJob { what, machine }),
         Command::Completions { shell } => Job::Completions(shell),
         Command::Man { dir } => Job::Manual(dir),
     };
