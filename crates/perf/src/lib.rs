@@ -25,6 +25,7 @@ mod ring;
 mod sampler;
 mod signals;
 mod stdin;
+mod surroundings;
 mod wait;
 
 pub use bpf::{BpfAbilities, probe_bpf};
@@ -38,4 +39,5 @@ pub use ring::{Ring, RingRead};
 pub use sampler::{Precision, Rate, Sampler, SamplerRequest};
 pub use signals::Bystander;
 pub use stdin::KeptInput;
+pub use surroundings::{Layout, Surroundings};
 pub use wait::{Ended, ProcessFd, Usage, wait_for_any};
