@@ -4,4 +4,6 @@ mod arguments;
 mod plan;
 
 pub(crate) use arguments::Arguments;
-pub(crate) use plan::{Job, ListWhat, ModelJob, Plan, RunJob, event_table, parse};
+pub(crate) use plan::{
+    Job, ListWhat, MeasureJob, ModelJob, Plan, RunJob, Varies, WarmUp, event_table, parse,
+};
