@@ -1,6 +1,6 @@
 //! Measures that are made of others: ratios, with the covariance of what was counted together.
 
-use metrology::{Estimate, Joint, Summary, mean, propagate};
+use metrology::{Estimate, Joint, Summary, propagate};
 use show::Unit;
 
 use super::experiment::Reading;
@@ -38,8 +38,8 @@ pub(super) fn ratios(choice: &Choice, readings: &[Reading], widening: f64) -> Ve
     if has("instructions") {
         let counted = choice.quantities.iter().filter(|q| q.unit() == Unit::Count);
         for quantity in counted.filter(|q| !matches!(&*q.name, "instructions" | "cycles")) {
-            let name = format!("{} an instruction", quantity.name);
-            wanted.push((name, quantity.name.clone(), "instructions".into(), Unit::Share));
+            let name = format!("{} per 1000 instructions", quantity.name);
+            wanted.push((name, quantity.name.clone(), "instructions".into(), Unit::Number));
         }
     }
     wanted.into_iter().filter_map(|ask| ratio(choice, readings, widening, ask)).collect()
@@ -53,23 +53,36 @@ fn ratio(
 ) -> Option<Ratio> {
     let place = |name: &str| choice.quantities.iter().position(|q| q.name == name);
     let (over, under) = (place(&above)?, place(&below)?);
-    let both: Vec<(f64, f64)> =
-        readings.iter().filter_map(|r| Some((r.value(over)?, r.value(under)?))).collect();
-    let quotient = |x: &[f64]| x.first().zip(x.get(1)).map_or(f64::NAN, |(a, b)| a / b);
-    let plain = if both.len() >= 2 {
-        let (a, b): (Vec<f64>, Vec<f64>) = both.iter().copied().unzip();
-        propagate(&[Joint::of(&[&a, &b]).ok()?], quotient)?
-    } else {
-        // Never counted together: their errors are independent.
-        let alone = |place: usize| {
-            let values: Vec<f64> = readings.iter().filter_map(|r| r.value(place)).collect();
-            mean(&values).ok().map(Joint::single)
-        };
-        propagate(&[alone(over)?, alone(under)?], quotient)?
+    let both = together(readings, over, under);
+    let plain = match both {
+        Some(ref joint) => propagate(std::slice::from_ref(joint), |x| quotient(x, 0))?,
+        None => apart(choice, readings, over, under)?,
     };
+    let scale = if name.ends_with("per 1000 instructions") { 1000.0 } else { 1.0 };
     let value = Estimate { standard_uncertainty: plain.standard_uncertainty * widening, ..plain };
-    let together = if both.len() >= 2 { both.len() } else { 0 };
-    Some(Ratio { name, above, below, unit, value, together })
+    let together = both.map_or(0, |_| {
+        readings.iter().filter(|r| r.value(over).is_some() && r.value(under).is_some()).count()
+    });
+    Some(Ratio { name, above, below, unit, value: value.scaled(scale), together })
+}
+
+/// Two quantities in the runs that counted both; none where fewer than two did.
+fn together(readings: &[Reading], a: usize, b: usize) -> Option<Joint> {
+    let both = readings.iter().filter_map(|r| Some((r.value(a)?, r.value(b)?)));
+    let (a, b): (Vec<f64>, Vec<f64>) = both.unzip();
+    Joint::of(&[&a, &b]).ok()
+}
+
+/// Never counted together, but each beside the measurand: the quotient of the two quotients, so
+/// that what makes a run longer cancels.
+fn apart(choice: &Choice, readings: &[Reading], over: usize, under: usize) -> Option<Estimate> {
+    let beside = |place| together(readings, place, choice.measurand);
+    let sets = [beside(over)?, beside(under)?];
+    propagate(&sets, |x| quotient(x, 0) / quotient(x, 2))
+}
+
+fn quotient(x: &[f64], first: usize) -> f64 {
+    x.get(first).zip(x.get(first + 1)).map_or(f64::NAN, |(a, b)| a / b)
 }
 
 /// The relative standard uncertainty; none where the value is zero.

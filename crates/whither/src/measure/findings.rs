@@ -1,7 +1,8 @@
 //! What the runs say: each quantity's mean, whether groups of runs agree, what was spent.
 
 use metrology::{
-    Compatibility, Estimate, Levels, Summary, compatible, peeking_factor, summarise, two_level,
+    Compatibility, Estimate, Interval, Levels, Summary, compatible, median, peeking_factor,
+    summarise, two_level,
 };
 
 use super::conditions::executions;
@@ -31,6 +32,8 @@ pub(super) struct Findings {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Direct {
     pub(super) summary: Summary,
+    /// With the interval between two of the readings, which supposes nothing.
+    pub(super) median: (f64, Interval),
     pub(super) readings: usize,
     /// The part of its standard uncertainty that repeating does not show.
     pub(super) known: f64,
@@ -118,7 +121,8 @@ fn direct(job: &MeasureJob, readings: &[Reading], place: usize, widening: f64) -
         summary.interval.low = summary.interval.low.min(wider.low);
         summary.interval.high = summary.interval.high.max(wider.high);
     }
-    Some(Direct { summary, readings: values.len(), known: known.max(own) })
+    let median = median(&values, job.coverage).ok()?;
+    Some(Direct { summary, median, readings: values.len(), known: known.max(own) })
 }
 
 /// Groups of as many runs as the measurand needed; where all runs make one group, its halves.

@@ -8,7 +8,7 @@ use crate::cli::MeasureJob;
 use crate::measure::experiment::Ended;
 use crate::measure::quantity::Choice;
 use crate::measure::source::Source;
-use crate::measure::view::{count, estimate_cell, origin_cell, percent, section, share};
+use crate::measure::view::{capital, count, estimate_cell, origin_cell, percent, section, share};
 
 const COLUMNS: [Column; 6] = [
     Column::text("measure", "measure"),
@@ -134,9 +134,8 @@ fn notes(
     verdict: Option<Verdict>,
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    let why = &choice.why_measurand;
-    if !why.is_empty() {
-        notes.push(format!("{why}."));
+    if !choice.why_measurand.is_empty() {
+        notes.push(capital(&choice.why_measurand));
     }
     let reached = main.estimate.standard_uncertainty / main.estimate.value;
     if reached > job.uncertainty && pairs.ended != Ended::Fixed {

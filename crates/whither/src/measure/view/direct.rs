@@ -9,15 +9,16 @@ use crate::measure::findings::Direct;
 use crate::measure::groups::READINGS_MIN;
 use crate::measure::quantity::Quantity;
 
-const DIRECT: [Column; 8] = [
+const DIRECT: [Column; 9] = [
     Column::text("measure", "measure"),
     Column::number("mean", "mean"),
     Column::number("standard_uncertainty", "").only_in_json(),
     Column::number("degrees_of_freedom", "").only_in_json(),
     Column::number("relative", "u").only_in_text(),
+    Column::number("median", "median"),
     Column::number("readings", "readings"),
     Column::text("interval_by", "interval by"),
-    Column::number("skewness", "skewness"),
+    Column::number("skewness", "").only_in_json(),
 ];
 
 const DERIVED: [Column; 7] = [
@@ -40,7 +41,7 @@ impl Report<'_> {
             rows.push(Row::Cells(Tone::Faint, cells));
         }
         let caption = format!(
-            "mean of readings; ± at {} %; u is the relative standard uncertainty",
+            "of the readings; ± at {} %, of a median as near as so few allow; u is the relative standard uncertainty",
             100.0 * self.job.coverage.probability()
         );
         let table = Table { columns: DIRECT.to_vec(), rows, text_rows: None };
@@ -97,6 +98,7 @@ fn row(quantity: &Quantity, found: &Option<Direct>) -> Row {
             Cell::Number(estimate.standard_uncertainty, Unit::Number),
             finite(estimate.degrees_of_freedom),
             Cell::text(percent(relative(estimate))),
+            estimate_cell(found.median.0, found.median.1, quantity.unit()),
             count(found.readings as u64),
             Cell::Word { key, text: text.into() },
             summary.skewness.map_or(Cell::Empty, |s| Cell::Number(s, Unit::Number)),

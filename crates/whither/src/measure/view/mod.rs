@@ -15,6 +15,7 @@ use super::source::Source;
 use crate::cli::MeasureJob;
 
 pub(super) use direct::{estimate_cell, percent};
+pub(super) use notes::capital;
 
 /// What a report is made of.
 pub(super) struct Report<'a> {

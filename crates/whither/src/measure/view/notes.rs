@@ -11,7 +11,7 @@ impl Report<'_> {
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.choice.why_measurand.is_empty() {
-            notes.push(format!("{}.", capital(&self.choice.why_measurand)));
+            notes.push(capital(&self.choice.why_measurand));
         }
         notes.extend(self.target());
         notes.extend(self.disagreement());
@@ -22,8 +22,8 @@ impl Report<'_> {
         notes.extend(self.excess());
         if self.job.model.is_some() {
             notes.push(
-                "Counts are modelled, none is measured. Layouts are drawn by the system for every \
-                 execution, and not held."
+                "Counts are modelled, none is measured. Where things lie is QEMU's choice: of what \
+                 --vary names, only the size of the environment is drawn here."
                     .into(),
             );
         }
@@ -135,9 +135,9 @@ impl Report<'_> {
     }
 }
 
-fn capital(sentence: &str) -> String {
-    let mut letters = sentence.chars();
-    letters
-        .next()
-        .map_or(String::new(), |first| first.to_uppercase().collect::<String>() + letters.as_str())
+/// A part of a sentence as a sentence.
+pub(crate) fn capital(part: &str) -> String {
+    let mut letters = part.chars();
+    let first = letters.next().map(|first| first.to_uppercase().collect::<String>());
+    format!("{}{}.", first.unwrap_or_default(), letters.as_str())
 }
