@@ -4,6 +4,7 @@
 //! one: write `rows/NAME.rs` with `pub(super) fn run(&Context) -> Result<RowResult, String>` and
 //! name it in [`ROWS`].
 
+mod dcpi_copy;
 mod model_accuracy;
 mod model_agreement;
 mod model_speed;
@@ -36,6 +37,7 @@ pub const ROWS: &[Row] = &[
     Row { name: "model-agreement", run: model_agreement::run, smoke: Some(model_agreement::smoke) },
     Row { name: "model-speed", run: model_speed::run, smoke: None },
     Row { name: "model-accuracy", run: model_accuracy::run, smoke: None },
+    Row { name: "dcpi-copy", run: dcpi_copy::run, smoke: Some(dcpi_copy::run) },
     Row { name: "shares", run: shares::run, smoke: None },
 ];
 
