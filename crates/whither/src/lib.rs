@@ -16,6 +16,7 @@ mod failure;
 mod generate;
 mod host_events;
 mod list;
+mod measure;
 mod model;
 mod modelled_counters;
 mod output;
@@ -46,6 +47,7 @@ fn execute(plan: &Plan) -> Result<u8, Failure> {
         Job::Run(job) => run::run(job, &plan.output),
         Job::Model(job) => model::model(job, &plan.output),
         Job::Stat(job) => stat::stat(job, &plan.output),
+        Job::Measure(job) => measure::measure(job, &plan.output),
         Job::Doctor => plan.output.write(&doctor::doctor()).map(|()| 0),
         Job::List(job) => list::list(job, &plan.output).map(|()| 0),
         Job::Completions(shell) => generate::completions(*shell, &plan.output).map(|()| 0),

@@ -5,5 +5,6 @@ mod plan;
 
 pub(crate) use arguments::Arguments;
 pub(crate) use plan::{
-    Form, Job, ListJob, ListWhat, ModelJob, Plan, RunJob, StatJob, Whom, parse, software_set,
+    Form, Job, ListJob, ListWhat, MeasureJob, ModelJob, Plan, RunJob, StatJob, Varies, WarmUp,
+    Whom, event_table, parse, software_set,
 };

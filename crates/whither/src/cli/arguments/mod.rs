@@ -1,6 +1,7 @@
 //! The arguments, each defined once: help, manual page and completions follow from here. A command
 //! with arguments of its own has a file of its own.
 
+mod measure;
 mod model;
 mod run;
 mod stat;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
+pub(crate) use self::measure::{MeasureArguments, VaryArgument};
 pub(crate) use self::model::{CoreArgument, ModeArgument, ModelArguments};
 pub(crate) use self::run::{RunArguments, SyntaxArgument};
 pub(crate) use self::stat::StatArguments;
@@ -49,6 +51,7 @@ pub(crate) enum Command {
     Run(RunArguments),
     Model(ModelArguments),
     Stat(StatArguments),
+    Measure(Box<MeasureArguments>),
     /// Say what this machine can measure, why not, and what to do
     Doctor,
     /// List what can be named on the command line
