@@ -55,7 +55,7 @@ fn every_schema_and_every_key_is_documented() {
     for arguments in commands {
         let output = Command::new(env!("CARGO_BIN_EXE_whither"))
             .arg("--json")
-            .args(arguments)
+            .args(*arguments)
             .output()
             .unwrap();
         let printed = if output.stdout.is_empty() { &output.stderr } else { &output.stdout };
