@@ -2,9 +2,10 @@
 //!
 //! It serves as cache (numbers are lines), TLB (pages), branch target buffer and micro-op cache.
 //! A set of up to 16 keeps its ways in one word, newest first, four bits each: a hit of the newest
-//! changes nothing, and the way that must leave is the last. Wider sets keep when each place was used
-//! and look for the oldest when one must leave. Small memories remember by the low bits of a number
-//! in which way such a number was found last, so that most hits look at one place.
+//! changes nothing, and the way that must leave is the last. Wider sets chain their ways, and count
+//! what they hold by low bits, so that most of what they do not hold is known without a search.
+//! Small memories remember by the low bits of a number in which way such a number was found last, so
+//! that most hits look at one place.
 //!
 //! ```text
 //! tags:   | set 0: way 0 way 1 ... | set 1: way 0 way 1 ... |
@@ -15,6 +16,8 @@
 const EMPTY: u64 = u64::MAX;
 /// Sets up to this wide keep their order in a word.
 const NARROW: usize = 16;
+/// Low bits by which wide sets count what they hold, as a mask.
+const HELD_MASK: u64 = 1023;
 /// The most hints that are kept: more would themselves miss the host's caches.
 const HINTS_MAX: usize = 8192;
 /// Ways 0, 1, 2 ... 15, the first in the lowest bits.
@@ -29,21 +32,24 @@ pub struct Cache<V> {
     values: Vec<V>,
     /// The ways of each narrow set, newest first.
     orders: Vec<u64>,
-    /// When each place of a wide set was used last.
-    used: Vec<u64>,
-    clock: u64,
+    /// The ways of each wide set, newest first.
+    chains: Vec<Chain>,
+    /// How many numbers wide sets hold, by low bits.
+    held: Vec<u8>,
     /// The way in which a number was found last, by its low bits.
     hints: Vec<u8>,
     ways: usize,
     sets: u64,
     /// `sets - 1` where that is a mask, otherwise 0.
     mask: u64,
+    /// 2^128 / sets, rounded up: a remainder is two products instead of a slow division.
+    inverse: u128,
 }
 
 impl<V: Copy + Default> Cache<V> {
     /// An empty memory of `entries` places in sets of `ways`; both at least 1, entries a multiple.
     pub fn new(entries: usize, ways: usize) -> Cache<V> {
-        let ways = ways.max(1);
+        let ways = ways.clamp(1, usize::from(u16::MAX));
         let sets = (entries / ways).max(1) as u64;
         let places = sets as usize * ways;
         let is_narrow = ways <= NARROW;
@@ -53,12 +59,13 @@ impl<V: Copy + Default> Cache<V> {
             tags: vec![EMPTY; places],
             values: vec![V::default(); places],
             orders: if is_narrow { vec![IN_ORDER; sets as usize] } else { Vec::new() },
-            used: if is_narrow { Vec::new() } else { vec![0; places] },
-            clock: 0,
+            chains: if is_narrow { Vec::new() } else { vec![Chain::new(ways); sets as usize] },
+            held: if is_narrow { Vec::new() } else { vec![0; HELD_MASK as usize + 1] },
             hints: vec![0; hints],
             ways,
             sets,
             mask: if sets.is_power_of_two() { sets - 1 } else { 0 },
+            inverse: (u128::MAX / u128::from(sets)).wrapping_add(1),
         }
     }
 
@@ -69,8 +76,14 @@ impl<V: Copy + Default> Cache<V> {
 
     #[inline]
     fn set(&self, number: u64) -> usize {
-        let has_mask = self.mask != 0 || self.sets == 1;
-        (if has_mask { number & self.mask } else { number % self.sets }) as usize
+        if self.mask != 0 || self.sets == 1 {
+            return (number & self.mask) as usize;
+        }
+        // The fraction of number / sets in 128 bits, times sets: exact for every number.
+        let fraction = self.inverse.wrapping_mul(u128::from(number));
+        let (high, low) = (fraction >> 64, fraction & u128::from(u64::MAX));
+        let sets = u128::from(self.sets);
+        ((high * sets + (low * sets >> 64)) >> 64) as usize
     }
 
     #[inline]
@@ -109,6 +122,9 @@ impl<V: Copy + Default> Cache<V> {
         if self.tags.get(base + hinted) == Some(&number) {
             return Some(hinted);
         }
+        if self.held.get((number & HELD_MASK) as usize) == Some(&0) {
+            return None;
+        }
         let way = self.scan(base, number)?;
         if let Some(hint) = self.hints.get_mut(hint) {
             *hint = way as u8;
@@ -122,10 +138,7 @@ impl<V: Copy + Default> Cache<V> {
         match self.orders.get_mut(set) {
             Some(order) if *order & 15 == way as u64 => {}
             Some(order) => *order = to_front(*order, way as u64),
-            None => {
-                self.clock += 1;
-                self.used[set * self.ways + way] = self.clock;
-            }
+            None => self.chains[set].renew(way),
         }
     }
 
@@ -168,9 +181,7 @@ impl<V: Copy + Default> Cache<V> {
         if let Some(order) = self.orders.get(set) {
             return (order >> (4 * (self.ways - 1))) as usize & 15;
         }
-        let used = &self.used[set * self.ways..(set + 1) * self.ways];
-        let oldest = used.iter().enumerate().min_by_key(|(_, used)| **used);
-        oldest.map_or(0, |(way, _)| way)
+        self.chains[set].oldest()
     }
 
     /// Puts a number that is not held in as the newest; returns what had to leave.
@@ -181,6 +192,13 @@ impl<V: Copy + Default> Cache<V> {
         let place = set * self.ways + way;
         let left = (self.tags[place], self.values[place]);
         self.renew(set, way);
+        if !self.held.is_empty() {
+            // A slot that is full stays full: it only says that a search is needed.
+            let slot = &mut self.held[(number & HELD_MASK) as usize];
+            *slot = slot.saturating_add(1);
+            let slot = &mut self.held[(left.0 & HELD_MASK) as usize];
+            *slot -= u8::from(left.0 != EMPTY && *slot != u8::MAX);
+        }
         self.tags[place] = number;
         self.values[place] = value;
         let hint = self.hint(number);
@@ -188,6 +206,49 @@ impl<V: Copy + Default> Cache<V> {
             *hint = way as u8;
         }
         (left.0 != EMPTY).then_some(left)
+    }
+}
+
+/// The ways of a wide set, each linked with the next newer and the next older.
+#[derive(Clone, Debug)]
+pub(super) struct Chain {
+    newer: Vec<u16>,
+    older: Vec<u16>,
+    newest: u16,
+    oldest: u16,
+}
+
+impl Chain {
+    pub(super) fn new(ways: usize) -> Chain {
+        let last = ways.saturating_sub(1) as u16;
+        Chain {
+            newer: (0..=last).map(|way| way.wrapping_sub(1)).collect(),
+            older: (0..=last).map(|way| way + 1).collect(),
+            newest: 0,
+            oldest: last,
+        }
+    }
+
+    pub(super) fn oldest(&self) -> usize {
+        usize::from(self.oldest)
+    }
+
+    #[inline]
+    pub(super) fn renew(&mut self, way: usize) {
+        let way = way as u16;
+        if way == self.newest {
+            return;
+        }
+        let (newer, older) = (self.newer[usize::from(way)], self.older[usize::from(way)]);
+        self.older[usize::from(newer)] = older;
+        if way == self.oldest {
+            self.oldest = newer;
+        } else {
+            self.newer[usize::from(older)] = newer;
+        }
+        self.newer[usize::from(self.newest)] = way;
+        self.older[usize::from(way)] = self.newest;
+        self.newest = way;
     }
 }
 
@@ -289,6 +350,19 @@ mod tests {
                 assert_eq!((is_held, left.map(|left| left.0)), plainly.use_of(number));
                 assert_eq!(cache.peek(number), Some(&number));
             }
+        }
+    }
+
+    #[test]
+    fn remainders_are_those_of_division() {
+        let mut dice = crate::testing::Dice::new(5);
+        for sets in [3, 5, 7, 96, 1000, 1023, 100_003] {
+            let cache = Cache::<()>::new(sets, 1);
+            for _ in 0..2000 {
+                let number = dice.next() << 33 ^ dice.next();
+                assert_eq!(cache.set(number) as u64, number % sets as u64);
+            }
+            assert_eq!(cache.set(u64::MAX - 1) as u64, (u64::MAX - 1) % sets as u64);
         }
     }
 

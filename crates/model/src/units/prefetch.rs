@@ -1,5 +1,7 @@
 //! Guesses about the next lines.
 
+use super::cache::Chain;
+
 /// Instructions whose strides are followed.
 const STRIDES: usize = 256;
 /// Pages whose rows of lines are followed.
@@ -74,7 +76,6 @@ struct Stream {
     furthest: Option<u64>,
     up: bool,
     run: u8,
-    used: u64,
 }
 
 /// Places that remember which stream a page has, by the page's low bits.
@@ -87,7 +88,7 @@ pub struct StreamPrefetcher {
     pages: [u64; STREAMS],
     streams: [Stream; STREAMS],
     hints: [u8; HINTS],
-    clock: u64,
+    order: Chain,
     lines_ahead: u64,
     page_lines_shift: u32,
 }
@@ -119,7 +120,7 @@ impl StreamPrefetcher {
             pages: [u64::MAX; STREAMS],
             streams: [Stream::default(); STREAMS],
             hints: [0; HINTS],
-            clock: 0,
+            order: Chain::new(STREAMS),
             lines_ahead,
             page_lines_shift: page_lines.max(1).ilog2(),
         }
@@ -131,27 +132,27 @@ impl StreamPrefetcher {
         let hint = page as usize & (HINTS - 1);
         let hinted = usize::from(self.hints[hint]) & (STREAMS - 1);
         if self.pages[hinted] == page {
+            self.order.renew(hinted);
             return Some(&mut self.streams[hinted]);
         }
         if let Some(place) = self.pages.iter().position(|&held| held == page) {
             self.hints[hint] = place as u8;
+            self.order.renew(place);
             return Some(&mut self.streams[place]);
         }
-        let used = self.streams.iter().enumerate();
-        let (oldest, _) = used.min_by_key(|(_, stream)| stream.used)?;
+        let oldest = self.order.oldest();
+        self.order.renew(oldest);
         self.pages[oldest] = page;
         self.hints[hint] = oldest as u8;
-        self.streams[oldest] = Stream { line, up: true, used: self.clock, ..Stream::default() };
+        self.streams[oldest] = Stream { line, up: true, ..Stream::default() };
         None
     }
 
     /// Tells of a line asked from the second level; returns what to fetch that the stream has not
     /// asked for already.
     pub fn observe(&mut self, line: u64) -> Option<Run> {
-        self.clock += 1;
-        let (clock, shift, ahead) = (self.clock, self.page_lines_shift, self.lines_ahead);
+        let (shift, ahead) = (self.page_lines_shift, self.lines_ahead);
         let stream = self.find(line >> shift, line)?;
-        stream.used = clock;
         if line == stream.line {
             return None;
         }

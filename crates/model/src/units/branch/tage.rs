@@ -6,8 +6,11 @@
 //! history:  4 bits      8 bits      16 bits ...     128 bits
 //! base      table 0     table 1     table 2   ...   table n-1     -> longest match wins
 //! ```
+//!
+//! A branch that has only ever gone one way is taken to go on so: it uses no table and leaves no
+//! trace in the history, which then reaches further back. Only once it has gone both ways do the
+//! tables learn it.
 
-use super::direction::Bimodal;
 use crate::machine::BranchFacts;
 
 /// Counter of an entry: three bits, signed; taken when not negative.
@@ -17,6 +20,34 @@ const COUNTER_MIN: i8 = -4;
 const USEFUL_MAX: u8 = 3;
 /// Lookups after which usefulness is halved, so that stale entries may be replaced.
 const AGEING: u32 = 1 << 18;
+
+/// Counter of a branch by its address alone: two bits.
+const BASE_MAX: i8 = 1;
+const BASE_MIN: i8 = -2;
+
+/// Which ways a branch has gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Habit {
+    #[default]
+    Unseen,
+    Straight,
+    Taken,
+    Both,
+}
+
+impl Habit {
+    #[inline]
+    fn is(self, taken: bool) -> bool {
+        self == if taken { Habit::Taken } else { Habit::Straight }
+    }
+}
+
+/// What is known of a branch by its address alone.
+#[derive(Clone, Copy, Debug, Default)]
+struct Base {
+    habit: Habit,
+    counter: i8,
+}
 
 /// What an entry says, beside its tag.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,7 +73,7 @@ struct Span {
 /// The predictor.
 #[derive(Clone, Debug)]
 pub(super) struct Tage {
-    base: Bimodal,
+    base: Vec<Base>,
     /// Every lookup reads a tag of every table and seldom more: they lie close together.
     tags: Vec<u16>,
     entries: Vec<Entry>,
@@ -72,7 +103,7 @@ impl Tage {
             *place = span(length(k, tables, facts.history_bits));
         }
         Tage {
-            base: Bimodal::new(facts.base_entries),
+            base: vec![Base::default(); facts.base_entries.next_power_of_two() as usize],
             tags: vec![0; (tables as usize) << table_shift],
             entries: vec![Entry::default(); (tables as usize) << table_shift],
             spans,
@@ -88,6 +119,39 @@ impl Tage {
     /// Predicts, then learns.
     #[inline]
     pub(super) fn observe(&mut self, pc: u64, taken: bool) -> bool {
+        let mask = self.base.len() - 1;
+        let place = (pc ^ (pc >> 13)) as usize & mask;
+        let base = self.base[place];
+        match base.habit {
+            Habit::Both => self.observe_both(pc, taken, place),
+            habit if habit.is(taken) => taken,
+            _ => self.change(place, taken),
+        }
+    }
+
+    /// A branch goes a way that it never went. Nothing led one to expect that, unless it was never
+    /// seen at all and goes straight on.
+    #[cold]
+    fn change(&mut self, place: usize, taken: bool) -> bool {
+        let base = &mut self.base[place];
+        if base.habit == Habit::Unseen {
+            *base = Base { habit: if taken { Habit::Taken } else { Habit::Straight }, counter: 0 };
+            return false;
+        }
+        // It leans the way that it always went.
+        *base = Base { habit: Habit::Both, counter: if taken { -1 } else { 0 } };
+        self.push(taken);
+        !taken
+    }
+
+    #[inline]
+    fn push(&mut self, taken: bool) {
+        self.history =
+            [self.history[0] << 1 | u64::from(taken), self.history[1] << 1 | self.history[0] >> 63];
+    }
+
+    #[inline]
+    fn observe_both(&mut self, pc: u64, taken: bool, base: usize) -> bool {
         let mut looks: Looks = [(0, 0); TABLES_MAX];
         // Which tables have the branch, a bit each: no decision until all are known, because which
         // of them match is hard to guess for the host too.
@@ -99,32 +163,30 @@ impl Tage {
             matches |= u32::from(self.tags[look.0 as usize] == look.1) << k;
         }
         let guess = if matches == 0 {
-            let base = self.base.at(pc ^ (pc >> 13));
-            let guess = base.says();
-            base.learn(taken);
+            let base = &mut self.base[base];
+            let guess = base.counter >= 0;
+            base.counter = stepped(base.counter, taken, BASE_MIN, BASE_MAX);
             guess
         } else {
-            self.learn(pc, taken, matches, &looks)
+            self.learn(base, taken, matches, &looks)
         };
         if guess != taken {
             self.allocate(taken, matches, &looks);
         }
-        self.history =
-            [self.history[0] << 1 | u64::from(taken), self.history[1] << 1 | self.history[0] >> 63];
+        self.push(taken);
         guess
     }
 
     /// The guess of the longest history that matches, which then learns.
     #[inline]
-    fn learn(&mut self, pc: u64, taken: bool, matches: u32, looks: &Looks) -> bool {
+    fn learn(&mut self, base: usize, taken: bool, matches: u32, looks: &Looks) -> bool {
         let best = matches.ilog2();
         let rest = matches ^ 1 << best;
         let place_of = |k: u32| looks[k as usize & (TABLES_MAX - 1)].0 as usize;
         let place = place_of(best);
         let entry = self.entries[place];
         let said = entry.counter >= 0;
-        let step = if taken { 1 } else { -1 };
-        let counter = (entry.counter + step).clamp(COUNTER_MIN, COUNTER_MAX);
+        let counter = stepped(entry.counter, taken, COUNTER_MIN, COUNTER_MAX);
         let is_fresh = entry.is_fresh();
         // Useful to the full and in agreement: whatever the alternative says, nothing else changes.
         if entry.useful == USEFUL_MAX && said == taken {
@@ -133,7 +195,7 @@ impl Tage {
         }
         let alternative = match rest.checked_ilog2() {
             Some(second) => self.entries[place_of(second)].counter >= 0,
-            None => self.base.at(pc ^ (pc >> 13)).says(),
+            None => self.base[base].counter >= 0,
         };
         let guess = if is_fresh && self.trust_fresh < 0 { alternative } else { said };
         let mut useful = entry.useful;
@@ -185,6 +247,11 @@ impl Tage {
     }
 }
 
+#[inline]
+fn stepped(counter: i8, up: bool, least: i8, most: i8) -> i8 {
+    (counter + if up { 1 } else { -1 }).clamp(least, most)
+}
+
 /// History length of table `k`: geometric from 4 to the machine's longest.
 fn length(k: u32, tables: u32, longest: u32) -> u32 {
     let longest = f64::from(longest.clamp(4, 128));
@@ -200,14 +267,13 @@ fn span(bits: u32) -> Span {
     Span { low: mask(bits), high: if bits > 64 { mask(bits - 64) } else { 0 } }
 }
 
-/// Hashes a mixed address with a stretch of history; high bits give the place, middle bits the tag.
+/// Hashes a mixed address with a stretch of history; high bits give the place, those below the tag.
 #[inline]
 fn look(mixed_pc: u64, history: [u64; 2], span: Span, k: u32, shift: u32) -> (u32, u16) {
-    let low = (history[0] & span.low).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let high = (history[1] & span.high).wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
-    let mixed = (low ^ high.rotate_left(23) ^ mixed_pc ^ u64::from(k))
-        .wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let stretch = history[0] & span.low ^ (history[1] & span.high).rotate_left(29);
+    let salted = mixed_pc.rotate_left(7 * k) ^ stretch;
+    let mixed = (salted ^ salted >> 31).wrapping_mul(0xd6e8_feb8_6659_fd93);
     let place = (mixed >> (64 - shift)) as u32 | k << shift;
     // Tag 0 marks an empty entry.
-    (place, (mixed >> 20) as u16 & 0x0fff | 0x1000)
+    (place, (mixed >> 36) as u16 & 0x0fff | 0x1000)
 }
