@@ -196,6 +196,19 @@ impl Memory {
         true
     }
 
+    /// A store within one line that hits TLB and first level, when nobody asks for the time: true,
+    /// and all is done that `data` would do. False leaves everything to `data`.
+    #[inline]
+    pub fn plain_store(&mut self, address: u64, size: u64) -> bool {
+        let line = address >> self.line_shift;
+        let last = address.wrapping_add(size.max(1) - 1) >> self.line_shift;
+        if last != line || !self.dtlb.hits(address) {
+            return false;
+        }
+        let held = self.l1d.touch_if(line, |state| !state.is_guess);
+        held.map(|state| state.is_dirty = true).is_some()
+    }
+
     #[inline]
     fn data_line<const TIMED: bool>(&mut self, line: u64, is_store: bool, at: u64) -> Outcome {
         let l1_cycles = self.l1d_cycles;
