@@ -55,11 +55,6 @@ impl Fetch {
             met: Met::default(),
         }
     }
-
-    /// Why the window would be empty now.
-    pub(super) fn blame(&self) -> (Cause, u32) {
-        (self.cause, self.blame)
-    }
 }
 
 /// What a cycle of fetch has used up.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::cause::Cause;
 use crate::core::{Ideal, Life, Mode, NOBODY};
 use crate::fast::FastCore;
 use crate::testing::*;
