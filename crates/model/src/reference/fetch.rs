@@ -31,6 +31,8 @@ pub(super) struct Fetch {
     pub(super) waits_for: Option<u64>,
     line: u64,
     entered: u64,
+    /// Lines of the next instruction that were asked for already.
+    asked: u8,
     is_decoded: bool,
     uops: Option<Cache<()>>,
     cause: Cause,
@@ -47,6 +49,7 @@ impl Fetch {
             waits_for: None,
             line: u64::MAX,
             entered: 0,
+            asked: 0,
             is_decoded: false,
             uops: (lines > 0).then(|| Cache::new(lines, ways)),
             cause: Cause::Fetch,
@@ -124,12 +127,18 @@ impl<W: Watcher> ReferenceCore<W> {
         let shift = self.memory.line_shift();
         let first = instruction.pc;
         let last = first.wrapping_add(u64::from(instruction.len)).wrapping_sub(1);
-        let is_again = !self.fetch.is_decoded && first <= self.fetch.entered;
-        if first >> shift != self.fetch.line && last >> shift != self.fetch.line || is_again {
-            self.enter(place, first);
+        if self.fetch.asked == 0 {
+            self.fetch.asked = 1;
+            let is_again = !self.fetch.is_decoded && first <= self.fetch.entered;
+            if first >> shift != self.fetch.line || is_again {
+                self.enter(place, first);
+            }
         }
-        if last >> shift != self.fetch.line && last > first && self.cycle >= self.fetch.from {
-            self.enter(place, last);
+        if self.fetch.asked == 1 && self.cycle >= self.fetch.from {
+            self.fetch.asked = 2;
+            if last >> shift != self.fetch.line && last > first {
+                self.enter(place, last);
+            }
         }
         self.cycle < self.fetch.from
     }
@@ -159,6 +168,7 @@ impl<W: Watcher> ReferenceCore<W> {
     /// Puts the micro-ops of an instruction into the queue.
     fn enqueue(&mut self, mut arrival: Arrival, instruction: &StaticInstruction) {
         let met = std::mem::take(&mut self.fetch.met);
+        self.fetch.asked = 0;
         let is_fresh = self.cycle <= self.fetch.since + 1;
         let cause = if is_fresh { self.fetch.cause } else { Cause::Fetch };
         let front = (cause, self.fetch.blame);

@@ -249,8 +249,9 @@ impl Memory {
         self.counts.prefetches_useless += u64::from(was.is_guess);
         if was.is_dirty {
             self.counts.writebacks_l1 += 1;
-            if let Some(below) = self.l2.peek_mut(left) {
-                below.is_dirty = true;
+            match self.l2.peek_mut(left) {
+                Some(below) => below.is_dirty = true,
+                None => self.leave_l2(left, was),
             }
         }
     }
@@ -330,16 +331,14 @@ impl Memory {
         self.counts.writebacks_memory += u64::from(left.is_some_and(|(_, was)| was.is_dirty));
     }
 
+    /// A line leaves the second level: what was written goes to the third, or to memory if that
+    /// has let go of the line already.
     fn leave_l2(&mut self, line: u64, was: Line) {
         if !was.is_dirty {
             return;
         }
-        match &mut self.l3 {
-            Some(l3) => {
-                if let Some(below) = l3.peek_mut(line) {
-                    below.is_dirty = true;
-                }
-            }
+        match self.l3.as_mut().and_then(|l3| l3.peek_mut(line)) {
+            Some(below) => below.is_dirty = true,
             None => self.counts.writebacks_memory += 1,
         }
     }
@@ -357,12 +356,13 @@ impl Memory {
         let translation = self.itlb.translate(pc);
         let line = pc >> self.line_shift;
         let start = at + u64::from(translation.cycles);
+        let in_time = start + u64::from(self.l1i_cycles);
         let mut outcome = match self.l1i.touch(line) {
             Some(state) => Outcome {
-                cycles: state.ready.saturating_sub(start) as u32,
+                cycles: state.ready.saturating_sub(in_time) as u32,
                 level: Level::L1,
                 translation,
-                joined: state.ready > start,
+                joined: state.ready > in_time,
                 guessed: std::mem::take(&mut state.is_guess),
                 split: false,
             },
