@@ -57,7 +57,7 @@ pub(super) fn kernels() -> Vec<Kernel> {
             facts: &[("branch.direction", "bimodal")],
             blocks: fork,
             round: |k| vec![(0, vec![]), (if k % 4 < 2 { 2 } else { 1 }, vec![])],
-            rounds: 4000,
+            rounds: 2000,
             counts: vec![(Event::DirectionMisses, 0.75), (Event::BranchMisses, 0.75)],
         },
         // The target buffer holds the last target, and the next is always the other.
@@ -87,14 +87,14 @@ pub(super) fn kernels() -> Vec<Kernel> {
             rounds: 1280,
             counts: vec![(Event::Resteers, 1.0)],
         },
-        // 2048 lines of code in turn: more than the first level's 512 and the 768 lines that are
-        // held decoded, less than the second level's 16384. Each is asked of the second level once.
+        // 256 lines of code in turn: more than the first level's 64 and the 108 lines that are held
+        // decoded, less than the second level's 1024. Each is asked of the second level once.
         Kernel {
             name: "code beyond the first level",
             facts: &[],
-            blocks: jumps(2048, 64),
-            round: |k| vec![((k % 2048) as u32, vec![])],
-            rounds: 4096,
+            blocks: jumps(256, 64),
+            round: |k| vec![((k % 256) as u32, vec![])],
+            rounds: 1024,
             counts: vec![
                 (Event::L1iMisses, 1.0),
                 (Event::UopCacheMisses, 1.0),
@@ -104,19 +104,19 @@ pub(super) fn kernels() -> Vec<Kernel> {
         // The same with caches too small for it: every line comes from memory.
         Kernel {
             name: "code beyond the last level",
-            facts: &[("caches.l2.size_kib", "64"), ("caches.l3.size_kib", "64")],
-            blocks: jumps(2048, 64),
-            round: |k| vec![((k % 2048) as u32, vec![])],
-            rounds: 4096,
+            facts: &[("caches.l2.size_kib", "8"), ("caches.l3.size_kib", "8")],
+            blocks: jumps(256, 64),
+            round: |k| vec![((k % 256) as u32, vec![])],
+            rounds: 1024,
             counts: vec![(Event::L2CodeMisses, 1.0), (Event::L3CodeMisses, 1.0)],
         },
-        // A jump a page: 1024 pages through 64 and 512 translations.
+        // A jump a page: 256 pages through 64 and 128 translations.
         Kernel {
             name: "code in more pages than are translated",
-            facts: &[("tlbs.page_bytes", "4096")],
-            blocks: jumps(1024, 4096 + 64),
-            round: |k| vec![((k % 1024) as u32, vec![])],
-            rounds: 2048,
+            facts: &[("tlbs.page_bytes", "4096"), ("tlbs.l2i.entries", "128")],
+            blocks: jumps(256, 4096 + 64),
+            round: |k| vec![((k % 256) as u32, vec![])],
+            rounds: 1024,
             counts: vec![(Event::ItlbMisses, 1.0), (Event::ItlbWalks, 1.0)],
         },
     ]

@@ -7,7 +7,7 @@ use crate::testing::*;
 
 /// An arena that no cache of these kernels holds: walked in turn, every line has left before it is
 /// asked for again.
-const LINES: u64 = 2048;
+const LINES: u64 = 256;
 
 fn line(k: u64) -> u64 {
     k % LINES * 64
@@ -21,9 +21,9 @@ fn part(instruction: u16, address: u64) -> Access {
 }
 
 pub(super) fn kernels() -> Vec<Kernel> {
-    let small = &[("caches.l2.size_kib", "64"), ("caches.l3.size_kib", "64")];
+    let small = &[("caches.l2.size_kib", "8"), ("caches.l3.size_kib", "8")];
     vec![
-        // Every load misses the first level (512 lines) and is found in the second (16384). In
+        // Every load misses the first level (64 lines) and is found in the second (1024). In
         // steady state a line leaves for every one that comes.
         Kernel {
             name: "a load a line, from the second level",
@@ -37,7 +37,7 @@ pub(super) fn kernels() -> Vec<Kernel> {
                 (Event::EvictionsL1, 1.0),
             ],
         },
-        // The same with 1024 lines in every level: each comes from memory, and is asked for once
+        // The same with 128 lines in the levels behind it: each comes from memory, and is asked for once
         // at every level.
         Kernel {
             name: "a load a line, from memory",
@@ -78,16 +78,16 @@ pub(super) fn kernels() -> Vec<Kernel> {
             rounds: 2 * LINES,
             counts: vec![(Event::L1dLoadMisses, 1.0), (Event::L1dJoins, 1.0)],
         },
-        // A load and a store a page, 6144 pages: more than both levels of translation hold.
+        // A load and a store a page, 192 pages of each: more than both levels of translation hold.
         Kernel {
             name: "a page a round",
-            facts: &[("tlbs.page_bytes", "4096")],
+            facts: &[("tlbs.page_bytes", "4096"), ("tlbs.l2d.entries", "96")],
             blocks: vec![block(0x1000, &[LOAD, STORE_RAX])],
             round: |k| {
-                let page = |n: u64| (n % 6144) * 4096;
+                let page = |n: u64| (n % 192) * 4096;
                 vec![(0, vec![load(0, page(k)), store(1, (1 << 40) + page(k))])]
             },
-            rounds: 2 * 6144,
+            rounds: 768,
             counts: vec![
                 (Event::DtlbLoadMisses, 1.0),
                 (Event::DtlbLoadWalks, 1.0),
@@ -152,8 +152,8 @@ pub(super) fn kernels() -> Vec<Kernel> {
             facts: &[
                 ("prefetch.l2_stream", "true"),
                 ("tlbs.page_bytes", "4096"),
-                ("caches.l2.size_kib", "64"),
-                ("caches.l3.size_kib", "64"),
+                ("caches.l2.size_kib", "8"),
+                ("caches.l3.size_kib", "8"),
             ],
             blocks: vec![block(0x1000, &[CHASE])],
             round: |k| vec![(0, vec![load(0, line(k))])],

@@ -83,43 +83,43 @@ fn loads(chain: Chain) -> Vec<Kernel> {
             rounds: 2000,
             counts: charged(Cause::L1d, 4.0),
         },
-        // 2048 lines: beyond the first level, within the second. One miss is always under way.
+        // 256 lines: beyond the first level, within the second. One miss is always under way.
         Kernel {
             name: "a chase through the second level",
             facts: &[],
             blocks: chain(CHASE),
-            round: |k| vec![(0, vec![load(0, k % 2048 * 64)])],
-            rounds: 4096,
+            round: |k| vec![(0, vec![load(0, k % 256 * 64)])],
+            rounds: 1024,
             counts: [charged(Cause::L2, 14.0), vec![(Event::L1dPending, 14.0)]].concat(),
         },
         Kernel {
             name: "a chase through the third level",
-            facts: &[("caches.l2.size_kib", "64"), ("caches.l3.latency_cycles", "50")],
+            facts: &[("caches.l2.size_kib", "8"), ("caches.l3.latency_cycles", "50")],
             blocks: chain(CHASE),
-            round: |k| vec![(0, vec![load(0, k % 2048 * 64)])],
-            rounds: 4096,
+            round: |k| vec![(0, vec![load(0, k % 256 * 64)])],
+            rounds: 1024,
             counts: charged(Cause::L3, 50.0),
         },
         Kernel {
             name: "a chase through memory",
             facts: &[
-                ("caches.l2.size_kib", "64"),
-                ("caches.l3.size_kib", "64"),
+                ("caches.l2.size_kib", "8"),
+                ("caches.l3.size_kib", "8"),
                 ("memory.latency_cycles", "380"),
             ],
             blocks: chain(CHASE),
-            round: |k| vec![(0, vec![load(0, k % 2048 * 64)])],
-            rounds: 4096,
+            round: |k| vec![(0, vec![load(0, k % 256 * 64)])],
+            rounds: 1024,
             counts: charged(Cause::Memory, 380.0),
         },
         // 128 pages through 72 translations, a line of each in another set: the second level of
         // translation adds seven cycles to the first-level hit.
         Kernel {
             name: "a chase through pages",
-            facts: &[("tlbs.page_bytes", "4096")],
+            facts: &[("tlbs.page_bytes", "4096"), ("caches.l1d.size_kib", "32")],
             blocks: chain(CHASE),
             round: |k| vec![(0, vec![load(0, k % 128 * (4096 + 64))])],
-            rounds: 4096,
+            rounds: 1024,
             counts: charged(Cause::DataTlb, 4.0 + 7.0),
         },
         // Store data 1, forwarding 7. The load retires a cycle before the next store's data.
@@ -170,9 +170,9 @@ fn front_end() -> Vec<Kernel> {
         Kernel {
             name: "a line of code a round, from the second level",
             facts: KNOWN,
-            blocks: jumps(2048, 64),
-            round: |k| vec![((k % 2048) as u32, vec![])],
-            rounds: 4096,
+            blocks: jumps(256, 64),
+            round: |k| vec![((k % 256) as u32, vec![])],
+            rounds: 1024,
             counts: charged(Cause::Code, 14.0 - 4.0 + 1.0),
         },
         // 256 pages through 64 translations, all lines in the first level: the second level of
@@ -183,10 +183,11 @@ fn front_end() -> Vec<Kernel> {
                 ("branch.btb_entries", "131072"),
                 ("branch.btb_ways", "16"),
                 ("tlbs.page_bytes", "4096"),
+                ("caches.l1i.size_kib", "32"),
             ],
             blocks: jumps(256, 4096 + 64),
             round: |k| vec![((k % 256) as u32, vec![])],
-            rounds: 2048,
+            rounds: 1024,
             counts: charged(Cause::CodeTlb, 7.0 + 1.0),
         },
         // Every taken branch costs seven cycles of fetch more than its own, and the window is empty
@@ -196,7 +197,7 @@ fn front_end() -> Vec<Kernel> {
             facts: &[("branch.taken_bubble_cycles", "7")],
             blocks: jumps(16, 16),
             round: |k| vec![((k % 16) as u32, vec![])],
-            rounds: 2048,
+            rounds: 1024,
             counts: charged(Cause::Fetch, 8.0),
         },
     ]
@@ -210,13 +211,13 @@ fn queues(chain: Chain, one: Round) -> Vec<Kernel> {
             name: "one store at a time",
             facts: &[
                 ("window.store_queue", "1"),
-                ("caches.l2.size_kib", "64"),
-                ("caches.l3.size_kib", "64"),
+                ("caches.l2.size_kib", "8"),
+                ("caches.l3.size_kib", "8"),
                 ("memory.latency_cycles", "380"),
             ],
             blocks: chain(STORE_RAX),
-            round: |k| vec![(0, vec![store(0, k % 2048 * 64)])],
-            rounds: 3000,
+            round: |k| vec![(0, vec![store(0, k % 256 * 64)])],
+            rounds: 600,
             counts: [charged(Cause::Store, 382.0), vec![(Event::StoreQueueFull, 382.0)]].concat(),
         },
         // A chain of three cycles each: once the resource is full, one enters when one leaves, and

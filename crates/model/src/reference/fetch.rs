@@ -253,8 +253,9 @@ impl<W: Watcher> ReferenceCore<W> {
         }
         if taken {
             spent.taken += 1;
-            if spent.taken >= self.shape.taken_per_cycle || self.shape.bubble > 0 {
-                self.fetch.from = self.fetch.from.max(self.cycle + 1 + self.shape.bubble);
+            let bubble = self.shape.bubble_of(branch.flow, verdict.retargeted);
+            if spent.taken >= self.shape.taken_per_cycle || bubble > 0 {
+                self.fetch.from = self.fetch.from.max(self.cycle + 1 + bubble);
                 return true;
             }
         }

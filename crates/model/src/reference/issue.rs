@@ -36,7 +36,26 @@ pub(super) struct Waiting {
 }
 
 impl<W: Watcher> ReferenceCore<W> {
+    /// Issues what it can. A result that takes no time wakes others within the cycle.
     pub(super) fn issue(&mut self) {
+        let mut is_first = true;
+        while self.wake() || is_first {
+            is_first = false;
+            let mut kept = 0;
+            for k in 0..self.ready.len() {
+                let sequence = self.ready[k];
+                if !self.try_issue(sequence) {
+                    self.ready[kept] = sequence;
+                    kept += 1;
+                }
+            }
+            self.ready.truncate(kept);
+        }
+    }
+
+    /// Moves those whose operands are there to the ready list, oldest first; tells whether any.
+    fn wake(&mut self) -> bool {
+        let before = self.ready.len();
         while let Some(&Reverse((ready, sequence))) = self.timed.peek() {
             if ready > self.cycle {
                 break;
@@ -45,15 +64,7 @@ impl<W: Watcher> ReferenceCore<W> {
             let place = self.ready.partition_point(|&other| other < sequence);
             self.ready.insert(place, sequence);
         }
-        let mut kept = 0;
-        for k in 0..self.ready.len() {
-            let sequence = self.ready[k];
-            if !self.try_issue(sequence) {
-                self.ready[kept] = sequence;
-                kept += 1;
-            }
-        }
-        self.ready.truncate(kept);
+        self.ready.len() > before
     }
 
     /// Issues a micro-op if a port is free; returns whether it left the ready list.
@@ -110,16 +121,20 @@ impl<W: Watcher> ReferenceCore<W> {
         if !is_whole {
             return Older::Part(store.sequence);
         }
-        let data = store.sequence + 1;
-        if data < self.retire_at {
-            return Older::Whole(0, store.sequence, store.spelling);
+        match self.stored(store.sequence) {
+            Some(data) => Older::Whole(data, store.sequence, store.spelling),
+            None => Older::Coming(store.sequence, store.spelling),
         }
-        let entry = self.at(data);
-        if entry.is_issued {
-            Older::Whole(entry.completed, store.sequence, store.spelling)
-        } else {
-            Older::Coming(store.sequence, store.spelling)
+    }
+
+    /// When address and data of a store are both there, if that is known.
+    fn stored(&self, store: u64) -> Option<u64> {
+        if store + 1 < self.retire_at {
+            return Some(0);
         }
+        let (address, data) = (self.at(store), self.at(store + 1));
+        let is_known = (store < self.retire_at || address.is_timed()) && data.is_timed();
+        is_known.then(|| address.completed.max(data.completed))
     }
 
     fn execute(&mut self, sequence: u64, op: &Op) {
@@ -135,12 +150,13 @@ impl<W: Watcher> ReferenceCore<W> {
             Kind::StoreAddress => {
                 let completed = self.store_address(sequence);
                 self.complete(sequence, completed);
+                self.release_stored(sequence);
             }
             _ => {
                 self.at_mut(sequence).cause = Cause::of_work(op.class);
                 self.complete(sequence, cycle + u64::from(op.latency));
                 if op.kind == Kind::StoreData {
-                    self.release(sequence - 1, false, cycle + u64::from(op.latency));
+                    self.release_stored(sequence - 1);
                 }
             }
         }
@@ -239,6 +255,14 @@ impl<W: Watcher> ReferenceCore<W> {
             return (data + self.shape.renamed_forward).max(at);
         }
         (at + self.hit_cycles()).max(data + self.shape.forward) + extra
+    }
+
+    /// Lets loads go that waited for a store's data once address and data are there.
+    fn release_stored(&mut self, store: u64) {
+        let is_whole = store + 1 < self.dispatch_at;
+        if let Some(data) = self.stored(store).filter(|_| is_whole && !self.held.is_empty()) {
+            self.release(store, false, data);
+        }
     }
 
     /// Lets loads go that waited for a store's data, or for it to be written.
