@@ -53,6 +53,11 @@ impl Space {
         self.by_start.insert(start, Stretch { end, image, offset: offset.0 });
     }
 
+    /// Whether nothing is mapped.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_start.is_empty()
+    }
+
     /// Where an address falls.
     pub(crate) fn find(&self, pc: Pc) -> Option<(ImageId, Offset)> {
         let (start, stretch) = self.by_start.range(..=pc.0).next_back()?;

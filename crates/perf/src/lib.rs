@@ -35,7 +35,7 @@ pub use open::{BreakpointKind, probe, probe_breakpoint, probe_system_wide};
 pub use record::{ForkOrExit, Mapping, Record, RecordBody, SampleMode, parse_record};
 pub use refusal::Refusal;
 pub use ring::{Ring, RingRead};
-pub use sampler::{Precision, Rate, Sampler, SamplerRequest};
+pub use sampler::{Precision, Rate, Sampler, SamplerExtras, SamplerRequest};
 pub use signals::Bystander;
 pub use stdin::KeptInput;
 pub use wait::{Ended, ProcessFd, Usage, wait_for_any};
