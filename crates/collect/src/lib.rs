@@ -17,7 +17,12 @@ mod kernel;
 mod merge;
 mod placer;
 mod space;
+mod table;
 
 pub use kernel::KernelLayout;
 pub use merge::Merge;
 pub use placer::Placer;
+pub use table::{
+    CpuTable, Drained, Entry, Geometry, GeometryError, Handler, Hash, PlainTable, Replacement,
+    TableShape, handler,
+};
