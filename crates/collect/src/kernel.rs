@@ -9,13 +9,36 @@ use vocab::{Image, ImageKind, Offset, Pc};
 pub struct KernelLayout {
     text: Option<(u64, u64)>,
     modules: BTreeMap<u64, (u64, String)>,
+    /// Procedures that let interrupts in again: start → end.
+    blind: BTreeMap<u64, u64>,
 }
+
+/// Where the kernel lets interrupts in after keeping them out. A clock that interrupts cannot
+/// sample inside such a stretch; what it would have seen there piles up on these procedures.
+const LETS_INTERRUPTS_IN: [&str; 12] = [
+    "do_syscall_64",
+    "syscall_enter_from_user_mode",
+    "syscall_exit_to_user_mode",
+    "irqentry_exit_to_user_mode",
+    "finish_task_switch",
+    "_raw_spin_unlock_irq",
+    "_raw_spin_unlock_irqrestore",
+    "_raw_read_unlock_irqrestore",
+    "_raw_write_unlock_irqrestore",
+    "handle_softirqs",
+    "__do_softirq",
+    "exc_page_fault",
+];
 
 impl KernelLayout {
     /// From the texts of `/proc/kallsyms` and `/proc/modules`. Both hide their addresses from
     /// users without the privilege: then there is no layout, and kernel samples stay unplaced.
     pub fn parse(kallsyms: &str, modules: &str) -> KernelLayout {
-        KernelLayout { text: text_range(kallsyms), modules: module_ranges(modules) }
+        KernelLayout {
+            text: text_range(kallsyms),
+            modules: module_ranges(modules),
+            blind: blind_ranges(kallsyms),
+        }
     }
 
     /// Whether addresses were to be seen at all.
@@ -26,6 +49,27 @@ impl KernelLayout {
     /// Where a module was loaded.
     pub fn module_start(&self, name: &str) -> Option<Pc> {
         self.modules.iter().find(|(_, (_, held))| held == name).map(|(&start, _)| Pc(start))
+    }
+
+    /// Whether an address is the kernel's half of memory, in every process alike.
+    pub fn is_kernel_address(pc: Pc) -> bool {
+        (pc.0 as i64) < 0
+    }
+
+    /// Whether samples here may belong to code before it that kept interrupts out.
+    pub fn is_blind(&self, pc: Pc) -> bool {
+        self.blind.range(..=pc.0).next_back().is_some_and(|(_, &end)| pc.0 < end)
+    }
+
+    /// Where the stretch that holds an address begins, and how far into it the address is.
+    pub fn locate(&self, pc: Pc) -> Option<(u64, Offset)> {
+        if let Some((start, end)) = self.text
+            && (start..end).contains(&pc.0)
+        {
+            return Some((start, Offset(pc.0 - start)));
+        }
+        let (&start, (size, _)) = self.modules.range(..=pc.0).next_back()?;
+        (pc.0 - start < *size).then(|| (start, Offset(pc.0 - start)))
     }
 
     /// The image and offset of a kernel address.
@@ -58,6 +102,34 @@ fn text_range(kallsyms: &str) -> Option<(u64, u64)> {
     };
     let (start, end) = (address(&["_text", "_stext"])?, address(&["_end", "_etext"])?);
     (start != 0 && end > start).then_some((start, end))
+}
+
+/// From each such procedure to the next symbol.
+fn blind_ranges(kallsyms: &str) -> BTreeMap<u64, u64> {
+    let mut ranges = BTreeMap::new();
+    let mut open: Option<u64> = None;
+    for line in kallsyms.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let (Some(address), Some(_), Some(name)) = (words.next(), words.next(), words.next())
+        else {
+            continue;
+        };
+        let Some(address) = u64::from_str_radix(address, 16).ok().filter(|&a| a != 0) else {
+            continue;
+        };
+        if let Some(start) = open
+            && address > start
+        {
+            ranges.insert(start, address);
+            open = None;
+        }
+        // `name.isra.0` is the same procedure, specialised.
+        let plain = name.split('.').next().unwrap_or(name);
+        if LETS_INTERRUPTS_IN.contains(&plain) && !name.contains(".cold") {
+            open = Some(address);
+        }
+    }
+    ranges
 }
 
 /// `name size references users state address`

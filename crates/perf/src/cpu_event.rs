@@ -40,6 +40,8 @@ pub struct CpuEventRequest {
     pub scope: Scope,
     /// Whether samples in a ring carry the chain of callers.
     pub chains: bool,
+    /// Whether the ring also hears of maps, names, beginnings and ends.
+    pub maps: bool,
 }
 
 /// The event; disabled until it is told otherwise.
@@ -69,12 +71,7 @@ impl CpuEvent {
         for build_ids in [flag::BUILD_ID, 0] {
             let mut attr = records(&event, scope);
             attr.flags &= !flag::DISABLED;
-            attr.flags |= flag::MMAP
-                | flag::MMAP2
-                | flag::COMM
-                | flag::COMM_EXEC
-                | flag::TASK
-                | build_ids;
+            attr.flags |= MAPS | build_ids;
             match open(&attr, task(scope), cpu.0 as i32, -1) {
                 Ok(fd) => return Ok(CpuEvent { file: File::from(fd), mode: Mode::User }),
                 Err(why) => refusal = why,
@@ -151,15 +148,26 @@ fn open_in(request: &CpuEventRequest, cpu: Cpu, mode: Mode) -> Result<CpuEvent, 
     if request.chains {
         attr.sample_type |= SAMPLE_CALLCHAIN;
     }
-    let fd = open(&attr, task(request.scope), cpu.0 as i32, -1)?;
+    let (pid, cpu) = (task(request.scope), cpu.0 as i32);
+    let fd = if request.maps {
+        attr.flags |= MAPS | flag::BUILD_ID;
+        open(&attr, pid, cpu, -1).or_else(|_| {
+            attr.flags &= !flag::BUILD_ID;
+            open(&attr, pid, cpu, -1)
+        })?
+    } else {
+        open(&attr, pid, cpu, -1)?
+    };
     Ok(CpuEvent { file: File::from(fd), mode })
 }
+
+/// Records of what is mapped, named, begun and ended.
+const MAPS: u64 = flag::MMAP | flag::MMAP2 | flag::COMM | flag::COMM_EXEC | flag::TASK;
 
 /// What samples and other records have in common here, so that one parser reads them all.
 fn records(event: &Event, scope: Scope) -> Attr {
     let mut attr = Attr::of(event);
-    attr.flags |=
-        flag::SAMPLE_ID_ALL | flag::USE_CLOCKID | flag::WATERMARK | flag::EXCLUDE_GUEST;
+    attr.flags |= flag::SAMPLE_ID_ALL | flag::USE_CLOCKID | flag::WATERMARK | flag::EXCLUDE_GUEST;
     if scope != Scope::Everyone {
         attr.flags |= flag::INHERIT;
     }
@@ -188,7 +196,8 @@ mod tests {
         const PAGE_FAULTS: EventCode = EventCode::new(1, 2);
         let event = Event { name: "page-faults".into(), code: PAGE_FAULTS, mode: Mode::User };
         let scope = Scope::Task(0);
-        let request = CpuEventRequest { event, period: u64::MAX >> 1, scope, chains: false };
+        let request =
+            CpuEventRequest { event, period: u64::MAX >> 1, scope, chains: false, maps: false };
         // Whichever CPU this thread is on.
         let events: Vec<CpuEvent> =
             (0..64).map_while(|cpu| CpuEvent::open(&request, Cpu(cpu)).ok()).collect();

@@ -38,7 +38,9 @@ pub struct GeometryError;
 
 impl fmt::Display for GeometryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a sample table has 1 to 16 ways, 1 to 2^20 buckets and a spill of 16 entries or more")
+        f.write_str(
+            "a sample table has 1 to 16 ways, 1 to 2^20 buckets and a spill of 16 entries or more",
+        )
     }
 }
 

@@ -22,6 +22,7 @@ mod plain;
 mod program;
 
 pub use entry::Entry;
+pub(crate) use entry::{EVENTS, PID_BITS};
 pub use geometry::{Geometry, GeometryError};
 pub use half::{CpuTable, Drained};
 pub use plain::{Hash, PlainTable, Replacement, TableShape};

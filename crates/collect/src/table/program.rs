@@ -1,8 +1,6 @@
 //! The handler: what runs in the interrupt.
 
-use perf::{
-    Alu, Assembler, CURRENT_PID_TGID, FORCE_WAKEUP, If, Label, RING_THE_BELL, Reg, Width,
-};
+use perf::{Alu, Assembler, CURRENT_PID_TGID, FORCE_WAKEUP, If, Label, RING_THE_BELL, Reg, Width};
 use vocab::EventId;
 
 use super::entry::{COUNT_SHIFT, PID_BITS};
