@@ -30,13 +30,13 @@ mod table;
 mod watch;
 
 pub use collector::{
-    CollectError, Collector, Expected, Request, Route, Sampled, Stack, StackTable,
+    Chain, ChainTable, CollectError, Collector, Expected, Request, Route, Sampled,
 };
 pub use kernel::KernelLayout;
 pub use maps::parse_maps;
 pub use merge::Merge;
 pub use placer::Placer;
-pub use processes::{Place, Processes};
+pub use processes::{Placed, Processes};
 pub use table::{
     CpuTable, Drained, Entry, Geometry, GeometryError, Handler, Hash, PlainTable, Replacement,
     TableShape, handler,

@@ -46,7 +46,7 @@ struct Process {
 
 /// Where an address fell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct Placed {
     /// The image.
     pub image: ImageId,
     /// The offset in it.
@@ -173,7 +173,7 @@ impl Processes {
     }
 
     /// Where an address of a process falls.
-    pub fn place(&mut self, pid: Pid, pc: Pc) -> Result<Place, Unplaced> {
+    pub fn place(&mut self, pid: Pid, pc: Pc) -> Result<Placed, Unplaced> {
         if KernelLayout::is_kernel_address(pc) {
             return self.place_in_kernel(pc);
         }
@@ -186,10 +186,10 @@ impl Processes {
                 (place, found.any(|other| other != place))
             }
         };
-        Ok(Place { image: place.0, offset: place.1, blind: false, ambiguous })
+        Ok(Placed { image: place.0, offset: place.1, blind: false, ambiguous })
     }
 
-    fn place_in_kernel(&mut self, pc: Pc) -> Result<Place, Unplaced> {
+    fn place_in_kernel(&mut self, pc: Pc) -> Result<Placed, Unplaced> {
         if !self.kernel.is_known() {
             return Err(Unplaced::HiddenKernel);
         }
@@ -203,7 +203,7 @@ impl Processes {
                 id
             }
         };
-        Ok(Place { image, offset, blind: self.kernel.is_blind(pc), ambiguous: false })
+        Ok(Placed { image, offset, blind: self.kernel.is_blind(pc), ambiguous: false })
     }
 
     /// A drain is over: earlier lives are let go, and so are the dead. `still_there` is asked of

@@ -22,13 +22,16 @@ fn sampled(name: &str, config: u64, period: u64) -> Sampled {
 }
 
 fn request(route: Route, geometry: Geometry, events: Vec<Sampled>) -> Request {
-    Request { events, cpus: cpus(), geometry, route, seed: 1, own_threads: Vec::new() }
+    Request { events, cpus: cpus(), geometry, route, own_threads: Vec::new() }
 }
 
 /// None where this machine does not let us: said, not hidden.
 fn open(request: &Request) -> Option<Collector> {
     match Collector::open(request) {
-        Ok(collector) => Some(collector),
+        Ok(mut collector) => {
+            collector.vary(1);
+            Some(collector)
+        }
         Err(CollectError::Program(refused)) if !refused.objection.is_empty() => panic!("{refused}"),
         Err(error) => {
             eprintln!("skipped: {error}");
@@ -119,9 +122,9 @@ fn the_ring_route_adds_up_and_keeps_chains() {
     let Some(mut collector) = open(&asked) else { return };
     let all = drains(&mut collector, 100);
     assert!(all.samples > 0);
-    let stacks = collector.take_stacks().unwrap();
-    assert_eq!(stacks.samples(), all.samples);
-    assert!(stacks.iter().any(|(stack, _)| stack.frames.len() > 1));
+    let chains_seen = collector.take_chains().unwrap();
+    assert_eq!(chains_seen.samples(), all.samples);
+    assert!(chains_seen.iter().any(|(chain, _)| chain.frames.len() > 1));
 }
 
 /// Unprivileged users may do this; root sees the same.

@@ -8,10 +8,10 @@
 //! own       the same, for this user's own processes, user mode alone ──────┘
 //! ```
 
+mod chains;
 mod pace;
 mod program;
 mod ring;
-mod stacks;
 
 use std::fmt;
 use std::os::fd::RawFd;
@@ -19,8 +19,8 @@ use std::os::fd::RawFd;
 use perf::{NotLoaded, Record, Refusal};
 use vocab::{Cpu, Event};
 
+pub use chains::{Chain, ChainTable};
 pub use pace::Expected;
-pub use stacks::{Stack, StackTable};
 
 use crate::table::{Drained, Entry, Geometry};
 use program::ProgramRoute;
@@ -66,8 +66,6 @@ pub struct Request {
     pub geometry: Geometry,
     /// The way.
     pub route: Route,
-    /// Seeds what is drawn by chance.
-    pub seed: u64,
     /// The threads to follow, for [`Route::Own`].
     pub own_threads: Vec<u32>,
 }
@@ -145,6 +143,14 @@ impl Collector {
         Ok(Collector { route })
     }
 
+    /// Draws periods anew from now on, and lets events take turns, from a thread on each CPU.
+    pub fn vary(&mut self, seed: u64) {
+        match &mut self.route {
+            Routed::Program(route) => route.vary(seed),
+            Routed::Ring(route) => route.vary(seed),
+        }
+    }
+
     /// Whether `pid_max` (of /proc/sys/kernel) fits into an entry.
     pub fn check_pids(pid_max: u64) -> Result<(), CollectError> {
         if pid_max > 1 << crate::table::PID_BITS {
@@ -186,10 +192,10 @@ impl Collector {
     }
 
     /// Chains of callers since the last time, where they are kept.
-    pub fn take_stacks(&mut self) -> Option<StackTable> {
+    pub fn take_chains(&mut self) -> Option<ChainTable> {
         match &mut self.route {
             Routed::Program(_) => None,
-            Routed::Ring(route) => route.take_stacks(),
+            Routed::Ring(route) => route.take_chains(),
         }
     }
 

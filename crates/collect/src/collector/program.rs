@@ -13,8 +13,8 @@ use crate::table::{CpuTable, Drained, Entry, Geometry, Handler, handler};
 /// Events with a program behind each.
 #[derive(Debug)]
 pub(super) struct ProgramRoute {
-    /// First to go: it uses the events.
-    _pacers: Vec<Pacer>,
+    /// First to go: they use the events.
+    pacers: Vec<Pacer>,
     cpus: Vec<OneCpu>,
     /// Kernels before 5.8 have none; the daemon's clock alone then decides when to drain.
     bell: Option<Bell>,
@@ -23,6 +23,7 @@ pub(super) struct ProgramRoute {
 
 #[derive(Debug)]
 struct OneCpu {
+    cpu: Cpu,
     table: CpuTable,
     events: Arc<Vec<Paced>>,
 }
@@ -36,19 +37,21 @@ impl ProgramRoute {
         let mut cpus = Vec::new();
         for &cpu in &request.cpus {
             match open_cpu(request, geometry, bell_fd, cpu) {
-                Ok(one) => cpus.push((cpu, one)),
+                Ok(one) => cpus.push(one),
                 // Gone offline since the list was made: nothing will run there.
                 Err(CollectError::Event(_, Refusal::NoSuchEvent)) if !cpus.is_empty() => {}
                 Err(error) => return Err(error),
             }
         }
-        let mut pacers = Vec::new();
-        for (cpu, one) in &cpus {
+        for one in &cpus {
             begin(&one.events, request)?;
-            pacers.push(Pacer::start(*cpu, Arc::clone(&one.events), request.seed));
         }
-        let cpus = cpus.into_iter().map(|(_, one)| one).collect();
-        Ok(ProgramRoute { _pacers: pacers, cpus, bell, geometry })
+        Ok(ProgramRoute { pacers: Vec::new(), cpus, bell, geometry })
+    }
+
+    pub(super) fn vary(&mut self, seed: u64) {
+        let start = |one: &OneCpu| Pacer::start(one.cpu, Arc::clone(&one.events), seed);
+        self.pacers = self.cpus.iter().map(start).collect();
     }
 
     pub(super) fn raw_fds(&self) -> Vec<RawFd> {
@@ -107,7 +110,7 @@ fn open_cpu(
         event.attach(&program).map_err(refused)?;
         events.push(Paced::new(event, id, sampled.period, sampled.in_turn));
     }
-    Ok(OneCpu { table, events: Arc::new(events) })
+    Ok(OneCpu { cpu, table, events: Arc::new(events) })
 }
 
 /// Enables what is always on, and the first of those that take turns.

@@ -8,9 +8,9 @@ use perf::{
 };
 use vocab::{Cpu, EventId};
 
+use super::chains::ChainTable;
 use super::pace::{Expected, Paced, Pacer, sum};
 use super::program::begin;
-use super::stacks::StackTable;
 use super::{CollectError, Request};
 use crate::table::{Drained, Entry, Hash, PlainTable, Replacement, TableShape};
 
@@ -22,8 +22,10 @@ const SPILL: usize = 1 << 14;
 /// Rings and the table behind them.
 #[derive(Debug)]
 pub(super) struct RingRoute {
-    /// First to go: it uses the events.
-    _pacers: Vec<Pacer>,
+    /// First to go: they use the events.
+    pacers: Vec<Pacer>,
+    /// A thread's event moves with it: its period is left alone.
+    own: bool,
     cpus: Vec<OneCpu>,
     request: Request,
     chains: bool,
@@ -31,7 +33,7 @@ pub(super) struct RingRoute {
     followed: Vec<CpuEvent>,
     table: PlainTable,
     spill: Vec<Entry>,
-    stacks: StackTable,
+    chains_seen: ChainTable,
     counts: Drained,
     throttled: u64,
 }
@@ -59,16 +61,12 @@ impl RingRoute {
                 Err(error) => return Err(error),
             }
         }
-        let mut pacers = Vec::new();
         for one in &cpus {
             begin(&one.events, request)?;
-            // A thread's event moves with it: its period is left alone.
-            if !own {
-                pacers.push(Pacer::start(one.cpu, Arc::clone(&one.events), request.seed));
-            }
         }
         let mut route = RingRoute {
-            _pacers: pacers,
+            pacers: Vec::new(),
+            own,
             cpus,
             request: request.clone(),
             chains,
@@ -80,7 +78,7 @@ impl RingRoute {
                 replacement: Replacement::SwapToFront,
             }),
             spill: Vec::new(),
-            stacks: StackTable::default(),
+            chains_seen: ChainTable::default(),
             counts: Drained::default(),
             throttled: 0,
         };
@@ -90,6 +88,13 @@ impl RingRoute {
         Ok(route)
     }
 
+    pub(super) fn vary(&mut self, seed: u64) {
+        if !self.own {
+            let start = |one: &OneCpu| Pacer::start(one.cpu, Arc::clone(&one.events), seed);
+            self.pacers = self.cpus.iter().map(start).collect();
+        }
+    }
+
     pub(super) fn raw_fds(&self) -> Vec<RawFd> {
         let paced = self.cpus.iter().flat_map(|one| one.events.iter());
         paced.map(|paced| paced.event.raw_fd()).collect()
@@ -97,7 +102,7 @@ impl RingRoute {
 
     /// Reads every ring once.
     pub(super) fn attend(&mut self, mut other: impl FnMut(Record)) -> bool {
-        let RingRoute { cpus, table, spill, stacks, counts, throttled, chains, .. } = self;
+        let RingRoute { cpus, table, spill, chains_seen, counts, throttled, chains, .. } = self;
         for one in cpus {
             for (paced, ring) in one.events.iter().zip(&mut one.rings) {
                 let read = ring.drain(|bytes| {
@@ -111,8 +116,8 @@ impl RingRoute {
                             counts.entries += 1;
                             spill.extend(table.count(pid, pc, paced.id));
                             match chains.then(|| parse_chain(bytes)) {
-                                Some(Some(chain)) => stacks.count(pid, paced.id, chain),
-                                Some(None) => stacks.without += 1,
+                                Some(Some(chain)) => chains_seen.count(pid, paced.id, chain),
+                                Some(None) => chains_seen.without += 1,
                                 None => {}
                             }
                         }
@@ -146,8 +151,8 @@ impl RingRoute {
         drained
     }
 
-    pub(super) fn take_stacks(&mut self) -> Option<StackTable> {
-        self.chains.then(|| std::mem::take(&mut self.stacks))
+    pub(super) fn take_chains(&mut self) -> Option<ChainTable> {
+        self.chains.then(|| std::mem::take(&mut self.chains_seen))
     }
 
     pub(super) fn expected(&self) -> Vec<Expected> {

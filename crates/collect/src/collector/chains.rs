@@ -6,7 +6,7 @@ use vocab::{EventId, Pid};
 
 /// A chain in one process, innermost address first.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Stack {
+pub struct Chain {
     /// The process.
     pub pid: Pid,
     /// The event.
@@ -17,8 +17,8 @@ pub struct Stack {
 
 /// Counts by chain.
 #[derive(Clone, Debug, Default)]
-pub struct StackTable {
-    counts: HashMap<Stack, u64>,
+pub struct ChainTable {
+    counts: HashMap<Chain, u64>,
     /// Samples whose chain could not be read or found no room.
     pub without: u64,
 }
@@ -26,22 +26,22 @@ pub struct StackTable {
 /// More distinct chains than this between drains are counted without their frames.
 const MOST: usize = 1 << 16;
 
-impl StackTable {
+impl ChainTable {
     /// Counts a chain.
     pub fn count(&mut self, pid: Pid, event: EventId, frames: Vec<u64>) {
-        let stack = Stack { pid, event, frames: frames.into_boxed_slice() };
-        if let Some(count) = self.counts.get_mut(&stack) {
+        let chain = Chain { pid, event, frames: frames.into_boxed_slice() };
+        if let Some(count) = self.counts.get_mut(&chain) {
             *count += 1;
         } else if self.counts.len() < MOST {
-            self.counts.insert(stack, 1);
+            self.counts.insert(chain, 1);
         } else {
             self.without += 1;
         }
     }
 
     /// Every chain with its count.
-    pub fn iter(&self) -> impl Iterator<Item = (&Stack, u64)> {
-        self.counts.iter().map(|(stack, &count)| (stack, count))
+    pub fn iter(&self) -> impl Iterator<Item = (&Chain, u64)> {
+        self.counts.iter().map(|(chain, &count)| (chain, count))
     }
 
     /// Samples counted, with or without their chain.
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_chain_is_kept_once_and_counted_often() {
-        let mut table = StackTable::default();
+        let mut table = ChainTable::default();
         for round in 0..10 {
             table.count(Pid(1), EventId(0), vec![1, 2, round % 2]);
         }
