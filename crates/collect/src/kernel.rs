@@ -41,6 +41,24 @@ impl KernelLayout {
         }
     }
 
+    /// Of the lines of `/proc/kallsyms`, those that the layout is made from. The whole text is
+    /// megabytes; these are a few hundred bytes, and parse to the same layout.
+    pub fn lines_of_interest(kallsyms: impl Iterator<Item = String>) -> String {
+        let mut kept = String::new();
+        let mut close = false;
+        for line in kallsyms {
+            let name = line.split_ascii_whitespace().nth(2).unwrap_or_default();
+            let opens = lets_interrupts_in(name);
+            let is_end = ["_text", "_stext", "_etext", "_end"].contains(&name);
+            if close || opens || is_end {
+                kept.push_str(&line);
+                kept.push('\n');
+                close = opens;
+            }
+        }
+        kept
+    }
+
     /// Whether addresses were to be seen at all.
     pub fn is_known(&self) -> bool {
         self.text.is_some()
@@ -104,6 +122,12 @@ fn text_range(kallsyms: &str) -> Option<(u64, u64)> {
     (start != 0 && end > start).then_some((start, end))
 }
 
+fn lets_interrupts_in(name: &str) -> bool {
+    // `name.isra.0` is the same procedure, specialised.
+    let plain = name.split('.').next().unwrap_or(name);
+    LETS_INTERRUPTS_IN.contains(&plain) && !name.contains(".cold")
+}
+
 /// From each such procedure to the next symbol.
 fn blind_ranges(kallsyms: &str) -> BTreeMap<u64, u64> {
     let mut ranges = BTreeMap::new();
@@ -123,9 +147,7 @@ fn blind_ranges(kallsyms: &str) -> BTreeMap<u64, u64> {
             ranges.insert(start, address);
             open = None;
         }
-        // `name.isra.0` is the same procedure, specialised.
-        let plain = name.split('.').next().unwrap_or(name);
-        if LETS_INTERRUPTS_IN.contains(&plain) && !name.contains(".cold") {
+        if lets_interrupts_in(name) {
             open = Some(address);
         }
     }
@@ -160,6 +182,24 @@ mod tests {
         assert_eq!((image.path.as_str(), offset), ("[ext4]", Offset(0xfff)));
         assert_eq!(layout.find(Pc(0xffff_ffff_c000_1000)), None);
         assert_eq!(layout.find(Pc(0xffff_fe00_0000_0000)), None);
+    }
+
+    #[test]
+    fn the_lines_of_interest_give_the_same_layout() {
+        let kallsyms = "ffffffff81000000 T _text\nffffffff81000010 T a\n\
+                        ffffffff81000100 T finish_task_switch.isra.0\n\
+                        ffffffff81000180 T b\nffffffff81000190 T c\n\
+                        ffffffff81000200 T do_syscall_64\nffffffff81000210 T exc_page_fault\n\
+                        ffffffff81000220 T d\nffffffff82000000 T _end\n";
+        let kept = KernelLayout::lines_of_interest(kallsyms.lines().map(str::to_owned));
+        assert!(!kept.contains(" a\n") && !kept.contains(" c\n"), "{kept}");
+        let layout = KernelLayout::parse(kallsyms, MODULES);
+        assert_eq!(KernelLayout::parse(&kept, MODULES), layout);
+        let blind = |low: u64| layout.is_blind(Pc(0xffff_ffff_8100_0000 + low));
+        assert_eq!(
+            [0x10, 0x100, 0x17f, 0x180, 0x200, 0x21f, 0x220].map(blind),
+            [false, true, true, false, true, true, false]
+        );
     }
 
     #[test]

@@ -47,7 +47,8 @@ pub use refusal::Refusal;
 pub use ring::{Ring, RingRead};
 pub use sampler::{Precision, Rate, Sampler, SamplerRequest};
 pub use service::{
-    OwnUse, Requests, give_memory_back, keep_files_private, leave_session, own_use, pin_thread,
+    OwnUse, Requests, give_memory_back, is_root, keep_files_private, leave_session, own_use,
+    pin_thread,
 };
 pub use signals::Bystander;
 pub use stdin::KeptInput;

@@ -15,6 +15,12 @@ pub fn leave_session() {
     }
 }
 
+/// Whether this process runs as the super-user.
+pub fn is_root() -> bool {
+    // SAFETY: no preconditions.
+    unsafe { libc::geteuid() == 0 }
+}
+
 /// Files and directories made from now on belong to their owner alone.
 pub fn keep_files_private() {
     // SAFETY: no preconditions.
