@@ -28,7 +28,6 @@ fn parse_line(pid: Pid, line: &str) -> Option<Mapping> {
     let file_offset = hex(word()?)?;
     let (_device, _inode) = (word()?, word()?);
     let path = rest.trim_start_matches(' ');
-    let path = path.strip_suffix(" (deleted)").unwrap_or(path);
     Some(Mapping {
         pid,
         start: Pc(start),
@@ -55,7 +54,7 @@ mod tests {
             nonsense\n9-1 r-xp 0 0 0 x\n";
         let maps = parse_maps(Pid(3), text);
         let paths: Vec<&str> = maps.iter().map(|map| map.path.as_str()).collect();
-        assert_eq!(paths, ["/a b/c", "//anon", "[vdso]"]);
+        assert_eq!(paths, ["/a b/c (deleted)", "//anon", "[vdso]"]);
         assert_eq!((maps[0].start, maps[0].length), (Pc(0x55d4_c8a0_2000), 0x1f000));
         assert_eq!((maps[0].file_offset, maps[0].pid), (0x2000, Pid(3)));
     }

@@ -1,17 +1,25 @@
 //! /proc: who is there, and what they have mapped.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 
 use collect::{KernelLayout, Processes, parse_maps};
-use vocab::Pid;
+use vocab::{BuildId, Pid};
+
+use super::head;
 
 /// Longer lists of maps than this are cut: nobody maps code in so many places.
 const MAPS_BYTES: u64 = 4 << 20;
 
+/// Build-ids by device and inode. The kernel's records carry them and /proc does not: without them
+/// one image would be taken for two.
+type Identities = HashMap<(u64, u64), Option<BuildId>>;
+
 /// Tells the processes of everybody who is there, or of one user.
 pub(super) fn scan(processes: &mut Processes, only_user: Option<u32>) {
+    let mut known = Identities::new();
     let Ok(entries) = fs::read_dir("/proc") else { return };
     for entry in entries.flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
@@ -19,13 +27,17 @@ pub(super) fn scan(processes: &mut Processes, only_user: Option<u32>) {
         };
         let is_theirs = |user: u32| entry.metadata().is_ok_and(|data| data.uid() == user);
         if only_user.is_none_or(is_theirs) {
-            scan_one(processes, Pid(pid));
+            scan_with(processes, Pid(pid), &mut known);
         }
     }
 }
 
 /// Tells the maps of one process, if it is there and lets itself be looked at.
 pub(super) fn scan_one(processes: &mut Processes, pid: Pid) -> bool {
+    scan_with(processes, pid, &mut Identities::new())
+}
+
+fn scan_with(processes: &mut Processes, pid: Pid, known: &mut Identities) -> bool {
     let mut maps = String::new();
     let read = File::open(format!("/proc/{}/maps", pid.0))
         .and_then(|file| file.take(MAPS_BYTES).read_to_string(&mut maps));
@@ -33,8 +45,19 @@ pub(super) fn scan_one(processes: &mut Processes, pid: Pid) -> bool {
         return false;
     }
     let name = fs::read_to_string(format!("/proc/{}/comm", pid.0)).unwrap_or_default();
-    processes.scanned(pid, name.trim_end(), &parse_maps(pid, &maps));
+    let mut mappings = parse_maps(pid, &maps);
+    for mapping in &mut mappings {
+        mapping.build_id = identity(pid, &mapping.path, known);
+    }
+    processes.scanned(pid, name.trim_end(), &mappings);
     true
+}
+
+fn identity(pid: Pid, path: &str, known: &mut Identities) -> Option<BuildId> {
+    let file = head::open(pid, path)?;
+    let data = file.metadata().ok()?;
+    let read = || head::read(&file).and_then(|head| head.build_id);
+    *known.entry((data.dev(), data.ino())).or_insert_with(read)
 }
 
 /// Threads of a user's processes, this one left out.
