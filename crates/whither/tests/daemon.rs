@@ -155,6 +155,28 @@ fn what_the_handlers_counted_is_in_the_database_or_accounted_for() {
     assert!(!scene.ask(&["status"]).status.success());
 }
 
+/// docs/JSON.md explains every key.
+#[test]
+fn every_key_of_the_status_is_documented() {
+    let Some(mut scene) = Scene::new("keys") else { return };
+    scene.start(&["--config", "mux"]);
+    let status = scene.until("a sample", |status| status["samples"]["taken"].as_u64() > Some(0));
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/JSON.md");
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("## whither.daemon, version 1\n"));
+    let mut values = vec![&status];
+    while let Some(value) = values.pop() {
+        if let Some(object) = value.as_object() {
+            for (key, inner) in object {
+                assert!(page.contains(&format!("`{key}`")), "'{key}' is not explained");
+                values.push(inner);
+            }
+        }
+        values.extend(value.as_array().into_iter().flatten());
+    }
+    assert_eq!(status["events"].as_array().unwrap().len(), 3, "{status}");
+}
+
 #[test]
 fn a_second_daemon_is_refused_by_the_name_of_the_first() {
     let Some(mut scene) = Scene::new("second") else { return };

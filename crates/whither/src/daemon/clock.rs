@@ -18,9 +18,9 @@ impl Moment {
 
     /// How far the wall clock was set since, in seconds: less than a second is drift, not a step.
     pub(super) fn step_since(&self, before: &Moment) -> Option<f64> {
-        let went = self.steady.saturating_duration_since(before.steady).as_secs_f64();
-        let shown = (i128::from(self.unix_ns) - i128::from(before.unix_ns)) as f64 * 1e-9;
-        let step = shown - went;
+        let went = self.steady.saturating_duration_since(before.steady).as_nanos() as i128;
+        let shown = i128::from(self.unix_ns) - i128::from(before.unix_ns);
+        let step = (shown - went) as f64 / 1e9;
         (step.abs() >= 1.0).then_some(step)
     }
 }
