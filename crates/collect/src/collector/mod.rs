@@ -125,7 +125,7 @@ pub struct Collector {
 #[derive(Debug)]
 enum Routed {
     Program(ProgramRoute),
-    Ring(RingRoute),
+    Ring(Box<RingRoute>),
 }
 
 impl Collector {
@@ -137,8 +137,12 @@ impl Collector {
         }
         let route = match request.route {
             Route::Program => Routed::Program(ProgramRoute::open(request)?),
-            Route::Ring { chains } => Routed::Ring(RingRoute::open(request, chains, false)?),
-            Route::Own { chains } => Routed::Ring(RingRoute::open(request, chains, true)?),
+            Route::Ring { chains } => {
+                Routed::Ring(Box::new(RingRoute::open(request, chains, false)?))
+            }
+            Route::Own { chains } => {
+                Routed::Ring(Box::new(RingRoute::open(request, chains, true)?))
+            }
         };
         Ok(Collector { route })
     }

@@ -29,7 +29,7 @@ impl Entry {
     /// From the two words; a count of zero is an empty place.
     pub fn unpack(pc: u64, rest: u64) -> Option<Entry> {
         let count = (rest >> COUNT_SHIFT) as u32;
-        (count > 0).then(|| Entry {
+        (count > 0).then_some(Entry {
             pc: Pc(pc),
             pid: Pid(rest as u32 & ((1 << PID_BITS) - 1)),
             event: EventId((rest >> PID_BITS) as u16 & (EVENTS - 1)),
