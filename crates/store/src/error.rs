@@ -54,19 +54,22 @@ pub enum StoreError {
 
 impl StoreError {
     /// For `map_err` around a call of the operating system.
-    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+    pub(crate) fn io(
+        doing: &'static str,
+        path: &Path,
+    ) -> impl FnOnce(io::Error) -> StoreError + use<> {
         let path = path.to_owned();
         move |error| StoreError::Io { doing, path, error }
     }
 
     /// For `map_err` around what reads a file's content.
-    pub(crate) fn damaged<E: fmt::Display>(path: &Path) -> impl Fn(E) -> StoreError {
+    pub(crate) fn damaged<E: fmt::Display>(path: &Path) -> impl Fn(E) -> StoreError + use<E> {
         let path = path.to_owned();
         move |error| StoreError::Damaged { path: path.clone(), what: error.to_string() }
     }
 
     /// For `map_err` around what writes a table: the disk may be full.
-    pub(crate) fn not_written(path: &Path) -> impl Fn(ParquetError) -> StoreError {
+    pub(crate) fn not_written(path: &Path) -> impl Fn(ParquetError) -> StoreError + use<> {
         let path = path.to_owned();
         move |error| {
             let error = io::Error::other(error);

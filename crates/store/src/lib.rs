@@ -29,4 +29,4 @@ mod writer;
 pub use database::{Database, EpochEntry, Loaded};
 pub use error::StoreError;
 pub use manifest::{Facts, Gap, ModelledBy};
-pub use writer::{Appended, Span, Writer};
+pub use writer::{Appended, Compaction, Removed, Retention, Span, Writer};

@@ -15,8 +15,8 @@ mod texts;
 mod write;
 
 pub(crate) use batch::{Batch, Column, Lists};
-pub(crate) use merge::Merge;
+pub(crate) use merge::{Merge, Progress, Source};
 pub(crate) use read::{Rows, Wanted};
-pub(crate) use spec::{ColumnSpec, Kind, Packing, Spec, key, sum};
+pub(crate) use spec::{Kind, Packing, Spec, key, sum};
 pub(crate) use texts::{Symbol, Texts};
 pub(crate) use write::{ROWS_PER_GROUP, TableFile};

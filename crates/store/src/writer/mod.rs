@@ -1,5 +1,7 @@
 //! The one who writes a host's part.
 
+mod compact;
+mod retain;
 mod segment;
 
 use std::collections::HashSet;
@@ -7,9 +9,12 @@ use std::path::{Path, PathBuf};
 
 use vocab::{Epoch, Image, Profile};
 
+pub use self::compact::Compaction;
+use self::compact::Merging;
+pub use self::retain::{Removed, Retention};
 use crate::lock::Lock;
 use crate::manifest::{Facts, Gap, Manifest, Segment, StoredTally};
-use crate::{StoreError, durable, layout};
+use crate::{EpochEntry, Loaded, StoreError, durable, layout};
 
 /// The time that an append covers, in nanoseconds since 1970. The clock may be stepped: an end
 /// before the beginning is kept as it is, and nothing is ordered by it.
@@ -29,6 +34,11 @@ pub struct Writer {
     folder: PathBuf,
     lock: Lock,
     open: Option<OpenEpoch>,
+    merging: Option<Merging>,
+    /// Segments that could not be merged, by epoch and name.
+    passed_over: HashSet<(u64, String)>,
+    /// Epochs that have ended and in which nothing is left to merge.
+    settled: HashSet<u64>,
 }
 
 /// The epoch that is being written.
@@ -46,7 +56,15 @@ impl Writer {
         let folder = layout::host_folder(root, host);
         durable::create_folder(&folder)?;
         let lock = Lock::take(&folder, host)?;
-        Ok(Writer { host: host.into(), folder, lock, open: None })
+        Ok(Writer {
+            host: host.into(),
+            folder,
+            lock,
+            open: None,
+            merging: None,
+            passed_over: HashSet::new(),
+            settled: HashSet::new(),
+        })
     }
 
     /// Begins an epoch; one that was open ends first.
@@ -120,6 +138,19 @@ impl Writer {
         let facts = profile.facts.keys().filter_map(|&id| profile.image(id));
         open.known.extend(facts.cloned());
         Ok(appended)
+    }
+
+    /// Adds all of another epoch, of this host or of another: its counts, what became of its
+    /// samples, and its gaps.
+    pub fn absorb(&mut self, other: &EpochEntry) -> Result<Loaded<Appended>, StoreError> {
+        let Loaded { value, troubles } = other.load()?;
+        let span = Span { from_unix_ns: other.began_unix_ns(), to_unix_ns: other.last_unix_ns() };
+        let appended = self.append(&value, span)?;
+        let gaps = other.gaps().to_vec();
+        if !gaps.is_empty() {
+            self.change(|manifest| manifest.gaps.extend(gaps))?;
+        }
+        Ok(Loaded { value: appended, troubles })
     }
 
     /// Says that nothing was sampled for a while, and why.

@@ -84,6 +84,10 @@ impl Output {
         self.table.write(batch, texts).map_err(StoreError::not_written(self.unfinished.path()))
     }
 
+    pub(crate) fn discard(self) {
+        self.unfinished.discard();
+    }
+
     pub(crate) fn finish(self) -> Result<TableEntry, StoreError> {
         let Output { unfinished, table, mut entry } = self;
         let path = unfinished.path().to_owned();
@@ -127,7 +131,7 @@ fn listed(manifest: &Manifest) -> HashSet<&str> {
     files.map(|entry| entry.file.as_str()).collect()
 }
 
-fn remove(folder: &Path, entries: &[TableEntry]) {
+pub(crate) fn remove(folder: &Path, entries: &[TableEntry]) {
     for entry in entries {
         let _ = std::fs::remove_file(folder.join(&entry.file));
     }

@@ -68,7 +68,7 @@ pub(crate) fn full(seed: u64) -> Profile {
     let made = profile.image_id(&made);
     for step in 0..40 {
         let image = [program, kernel, made][(step % 3) as usize];
-        let offset = Offset((step * 7 + seed) * 4 | if image == made { 1 << 63 } else { 0 });
+        let offset = Offset(((step * 7 + seed) * 4) | if image == made { 1 << 63 } else { 0 });
         let event = if step % 2 == 0 { user } else { both };
         let spot = Spot { image, offset, event };
         profile.store(spot, Count(step + 1));
