@@ -78,6 +78,14 @@ impl PlainTable {
         }
     }
 
+    /// The place of a sample's entry in its bucket, if it has one.
+    pub fn find(&self, pid: Pid, pc: Pc, event: EventId) -> Option<usize> {
+        let key = u64::from(Entry::key(pid, event));
+        let from = bucket(self.shape.hash, pc.0, key, self.shape.buckets) * self.shape.ways;
+        let places = self.places.get(from..from + self.shape.ways)?;
+        places.iter().position(|place| place[0] == pc.0 && place[1] & 0xffff_ffff == key)
+    }
+
     /// Counts a sample; returns what had to make room.
     pub fn count(&mut self, pid: Pid, pc: Pc, event: EventId) -> Option<Entry> {
         let key = u64::from(Entry::key(pid, event));
