@@ -29,7 +29,7 @@ fn request(route: Route, geometry: Geometry, events: Vec<Sampled>) -> Request {
 fn open(request: &Request) -> Option<Collector> {
     match Collector::open(request) {
         Ok(mut collector) => {
-            collector.vary(1);
+            collector.begin(1).unwrap();
             Some(collector)
         }
         Err(CollectError::Program(refused)) if !refused.objection.is_empty() => panic!("{refused}"),

@@ -129,7 +129,7 @@ enum Routed {
 }
 
 impl Collector {
-    /// Opens everything and begins.
+    /// Opens everything; nothing is sampled until [`Collector::begin`].
     pub fn open(request: &Request) -> Result<Collector, CollectError> {
         let count = request.events.len();
         if count == 0 || count > usize::from(crate::table::EVENTS) {
@@ -147,11 +147,13 @@ impl Collector {
         Ok(Collector { route })
     }
 
-    /// Draws periods anew from now on, and lets events take turns, from a thread on each CPU.
-    pub fn vary(&mut self, seed: u64) {
+    /// Samples from now on. Periods are drawn anew again and again, and events take turns, from a
+    /// thread on each CPU. Whoever is sampled should be known by now: a process that ended between
+    /// the opening of the watch and the scan of /proc would be in neither.
+    pub fn begin(&mut self, seed: u64) -> Result<(), CollectError> {
         match &mut self.route {
-            Routed::Program(route) => route.vary(seed),
-            Routed::Ring(route) => route.vary(seed),
+            Routed::Program(route) => route.begin(seed),
+            Routed::Ring(route) => route.begin(seed),
         }
     }
 

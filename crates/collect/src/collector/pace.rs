@@ -12,6 +12,8 @@ use std::time::Duration;
 use perf::{CpuEvent, Reading};
 use vocab::{Cpu, EventId};
 
+use super::Sampled;
+
 /// An event of one CPU with its period.
 #[derive(Debug)]
 pub(super) struct Paced {
@@ -19,7 +21,8 @@ pub(super) struct Paced {
     pub(super) id: EventId,
     /// The mean period.
     nominal: u64,
-    in_turn: bool,
+    pub(super) in_turn: bool,
+    pub(super) name: String,
     since: Mutex<Since>,
 }
 
@@ -45,9 +48,10 @@ pub struct Expected {
 }
 
 impl Paced {
-    pub(super) fn new(event: CpuEvent, id: EventId, nominal: u64, in_turn: bool) -> Paced {
+    pub(super) fn new(event: CpuEvent, id: EventId, sampled: &Sampled) -> Paced {
+        let (nominal, in_turn) = (sampled.period, sampled.in_turn);
         let since = Mutex::new(Since { period: nominal, count: 0, due: 0.0 });
-        Paced { event, id, nominal, in_turn, since }
+        Paced { event, id, nominal, in_turn, name: sampled.event.name.clone(), since }
     }
 
     fn read(&self) -> Reading {

@@ -43,15 +43,16 @@ impl ProgramRoute {
                 Err(error) => return Err(error),
             }
         }
-        for one in &cpus {
-            begin(&one.events, request)?;
-        }
         Ok(ProgramRoute { pacers: Vec::new(), cpus, bell, geometry })
     }
 
-    pub(super) fn vary(&mut self, seed: u64) {
+    pub(super) fn begin(&mut self, seed: u64) -> Result<(), CollectError> {
+        for one in &self.cpus {
+            begin(&one.events)?;
+        }
         let start = |one: &OneCpu| Pacer::start(one.cpu, Arc::clone(&one.events), seed);
         self.pacers = self.cpus.iter().map(start).collect();
+        Ok(())
     }
 
     pub(super) fn raw_fds(&self) -> Vec<RawFd> {
@@ -108,19 +109,19 @@ fn open_cpu(
         };
         let event = CpuEvent::open(&asked, cpu).map_err(refused)?;
         event.attach(&program).map_err(refused)?;
-        events.push(Paced::new(event, id, sampled.period, sampled.in_turn));
+        events.push(Paced::new(event, id, sampled));
     }
     Ok(OneCpu { cpu, table, events: Arc::new(events) })
 }
 
 /// Enables what is always on, and the first of those that take turns.
-pub(super) fn begin(events: &[Paced], request: &Request) -> Result<(), CollectError> {
+pub(super) fn begin(events: &[Paced]) -> Result<(), CollectError> {
     let mut turn_taken = false;
-    for (paced, sampled) in events.iter().zip(&request.events) {
-        if sampled.in_turn && std::mem::replace(&mut turn_taken, true) {
+    for paced in events {
+        if paced.in_turn && std::mem::replace(&mut turn_taken, true) {
             continue;
         }
-        let refused = |refusal| CollectError::Event(sampled.event.name.clone(), refusal);
+        let refused = |refusal| CollectError::Event(paced.name.clone(), refusal);
         paced.event.enable().map_err(refused)?;
     }
     Ok(())

@@ -61,9 +61,6 @@ impl RingRoute {
                 Err(error) => return Err(error),
             }
         }
-        for one in &cpus {
-            begin(&one.events, request)?;
-        }
         let mut route = RingRoute {
             pacers: Vec::new(),
             own,
@@ -88,11 +85,15 @@ impl RingRoute {
         Ok(route)
     }
 
-    pub(super) fn vary(&mut self, seed: u64) {
+    pub(super) fn begin(&mut self, seed: u64) -> Result<(), CollectError> {
+        for one in &self.cpus {
+            begin(&one.events)?;
+        }
         if !self.own {
             let start = |one: &OneCpu| Pacer::start(one.cpu, Arc::clone(&one.events), seed);
             self.pacers = self.cpus.iter().map(start).collect();
         }
+        Ok(())
     }
 
     pub(super) fn raw_fds(&self) -> Vec<RawFd> {
@@ -214,7 +215,7 @@ fn open_cpu(
         let refused = |refusal| CollectError::Event(sampled.event.name.clone(), refusal);
         let event = CpuEvent::open(&asked(sampled, scope, chains), cpu).map_err(refused)?;
         rings.push(event.ring(RING_PAGES).map_err(refused)?);
-        events.push(Paced::new(event, id, sampled.period, sampled.in_turn));
+        events.push(Paced::new(event, id, sampled));
     }
     Ok(OneCpu { cpu, events: Arc::new(events), rings })
 }

@@ -24,6 +24,8 @@ pub struct BpfAbilities {
     pub table: Result<(), Refusal>,
     /// A program for perf events, verified and loaded.
     pub program: Result<(), Refusal>,
+    /// A way for the program to wake whoever reads the table.
+    pub bell: Result<(), Refusal>,
 }
 
 /// `r0 = 0; exit`, the smallest program that the verifier accepts.
@@ -34,5 +36,6 @@ pub fn probe_bpf() -> BpfAbilities {
     BpfAbilities {
         table: SharedArray::new(8).map(drop),
         program: Program::load(&RETURN_ZERO).map(drop).map_err(|failed| failed.refusal),
+        bell: Bell::new().map(drop),
     }
 }

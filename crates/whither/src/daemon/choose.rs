@@ -131,6 +131,8 @@ mod tests {
             merge: Duration::from_secs(600),
             per_process: false,
             slice: None,
+            keep_ns: None,
+            keep_bytes: None,
             chains: false,
             ring: false,
             foreground: true,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use store::{Facts, Span, StoreError, Writer};
+use store::{Compaction, Facts, Retention, Span, StoreError, Writer};
 use vocab::Epoch;
 
 use super::clock::Moment;
@@ -25,7 +25,13 @@ pub(super) struct Keep {
     pub(super) bytes: u64,
     /// Why the last append failed; none if it did not.
     pub(super) trouble: Option<String>,
+    retention: Retention,
+    /// Whether small segments may be worth merging.
+    pub(super) may_compact: bool,
 }
+
+/// Rows that one step of a merge takes: a few milliseconds.
+const STEP_ROWS: usize = 4096;
 
 impl Keep {
     /// Takes the host's part of the database and goes on with its last epoch, or begins one.
@@ -33,6 +39,7 @@ impl Keep {
         root: PathBuf,
         host: String,
         slice_ns: Option<u64>,
+        retention: Retention,
         now: Moment,
     ) -> Result<Keep, Failure> {
         let facts = Facts { origin: "daemon".into(), modelled: None, slice_ns };
@@ -52,6 +59,8 @@ impl Keep {
             last: now,
             bytes: 0,
             trouble: None,
+            retention,
+            may_compact: true,
         })
     }
 
@@ -82,8 +91,19 @@ impl Keep {
             }
         }
         self.last = now;
+        self.may_compact = true;
         pending.clear(self.epoch.clone());
+        if self.retention != Retention::default() {
+            writer.retain(self.retention, now.unix_ns)?;
+        }
         Ok(())
+    }
+
+    /// One step of merging small segments into larger ones, so that no append pays for all of it.
+    /// A merge that fails leaves everything as it was.
+    pub(super) fn compact(&mut self) {
+        let step = self.writer.as_mut().map(|writer| writer.compact(STEP_ROWS));
+        self.may_compact = matches!(step, Some(Ok(Compaction::Underway | Compaction::Merged)));
     }
 
     /// Begins a new epoch; everything must have been appended.

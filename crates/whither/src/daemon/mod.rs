@@ -10,6 +10,7 @@
 //! ```
 
 mod account;
+mod aside;
 mod choose;
 mod clock;
 mod control;

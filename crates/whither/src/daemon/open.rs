@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use collect::{CollectError, Collector, Merge, Processes, Request, Route, Watch};
 use perf::Capability;
+use store::Retention;
 use vocab::Slice;
 
 use super::choose::{self, Choice, Machine};
@@ -54,15 +55,28 @@ pub(super) fn open(job: &StartJob, room: &Room) -> Result<Service, Failure> {
     proc::scan(&mut processes, only_user);
     let now = Moment::now();
     let slice_ns = job.slice.map(|slice| slice.as_nanos() as u64);
-    let keep = Keep::open(room.database.clone(), room.host.clone(), slice_ns, now)?;
-    collector.vary(seed());
+    let retention = Retention { age_ns: job.keep_ns, bytes: job.keep_bytes };
+    let (database, host) = (room.database.clone(), room.host.clone());
+    let keep = Keep::open(database, host, slice_ns, retention, now)?;
+    collector.begin(seed()).map_err(refused)?;
     let apart = Apart { processes: job.per_process, slice: slice_ns.map(|_| Slice(0)) };
     let events = choice.events.iter().map(|sampled| sampled.event.clone()).collect();
     let pending = Pending::new(keep.epoch.clone(), events, apart);
     let watch = watch.ok();
     let merge = Merge::default();
     let gather = Gather { collector, watch, merge, processes, only_user, followed };
-    Ok(Service::new(job.clone(), choice, route, gather, pending, keep, kernel, notes, now))
+    Ok(Service::new(
+        job.clone(),
+        choice,
+        route,
+        gather,
+        pending,
+        keep,
+        kernel,
+        notes,
+        room.folder.clone(),
+        now,
+    ))
 }
 
 fn choose_here(job: &StartJob) -> Result<Choice, Failure> {

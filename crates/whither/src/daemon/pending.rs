@@ -1,15 +1,16 @@
 //! Counts on their way to the database.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
 
 use collect::{ChainTable, Drained, Entry, Placed, Processes};
 use vocab::{
-    Count, Epoch, Event, ImageId, ImageKind, Owner, Pid, Place, Process, ProcessId, Profile, Slice,
-    Source, Spot, Stack, Unplaced,
+    Count, Epoch, Event, Image, ImageId, ImageKind, Owner, Pid, Place, Process, ProcessId, Profile,
+    Slice, Source, Spot, Stack, Unplaced,
 };
 
-use super::head;
+use super::{aside, head};
 
 /// Distinct places that are held while the database takes none: about 20 MB. Beyond them samples of
 /// new places are counted as lost.
@@ -39,6 +40,10 @@ pub(super) struct Pending {
     pub(super) vanished: u64,
     /// The last of them.
     pub(super) last_vanished: Option<String>,
+    /// Processes whose own code was sampled: its names are to be copied.
+    pub(super) made_code: BTreeSet<Pid>,
+    /// Images seen in mount namespaces that are not ours.
+    pub(super) foreign: Vec<(PathBuf, Image)>,
 }
 
 impl Pending {
@@ -52,6 +57,8 @@ impl Pending {
             hasher: RandomState::new(),
             vanished: 0,
             last_vanished: None,
+            made_code: BTreeSet::new(),
+            foreign: Vec::new(),
         }
     }
 
@@ -137,7 +144,13 @@ impl Pending {
         }
         let new =
             image.kind == ImageKind::File && self.described.insert(self.hasher.hash_one(image));
+        if let ImageKind::Generated(maker) = image.kind {
+            self.made_code.insert(maker);
+        }
         if new {
+            if let Some(namespace) = aside::foreign_namespace(pid) {
+                self.foreign.push((namespace, image.clone()));
+            }
             match head::open(pid, &image.path).and_then(|file| head::read(&file)) {
                 Some(head) if image.build_id.is_none() || head.build_id == image.build_id => {
                     self.profile.facts.insert(ours, head.facts);

@@ -5,6 +5,7 @@
 //! DB/HOST/daemon/  lock    held while the daemon lives; its pid inside
 //!                  socket  0600
 //!                  log     what the daemon had to say
+//!                  jit/, namespaces: see `aside`
 //! ```
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};

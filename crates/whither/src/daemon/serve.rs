@@ -1,5 +1,6 @@
 //! The loop.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use collect::Route;
@@ -7,6 +8,7 @@ use perf::Requests;
 use vocab::Slice;
 
 use super::account::Account;
+use super::aside;
 use super::choose::Choice;
 use super::clock::{Every, Moment};
 use super::control::{Asked, Server};
@@ -22,6 +24,8 @@ use crate::failure::{ERROR, Failure};
 const LOOK_FOR_OWN: Duration = Duration::from_secs(2);
 /// A database that failed is tried again this often.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
+/// Between two steps of a merge: its cost is spread, and it is done long before the next append.
+const BETWEEN_STEPS: Duration = Duration::from_millis(250);
 /// More images than this, and those that nobody maps are let go.
 const MANY_IMAGES: usize = 2048;
 
@@ -39,6 +43,8 @@ pub(super) struct Service {
     pub(super) notes: Vec<String>,
     pub(super) started: Moment,
     kernel: KernelFiles,
+    /// The daemon's own directory.
+    room: PathBuf,
     last: Moment,
 }
 
@@ -53,6 +59,7 @@ impl Service {
         keep: Keep,
         kernel: KernelFiles,
         notes: Vec<String>,
+        room: PathBuf,
         now: Moment,
     ) -> Service {
         let account = Account::default();
@@ -67,6 +74,7 @@ impl Service {
             notes,
             started: now,
             kernel,
+            room,
             last: now,
         }
     }
@@ -89,6 +97,8 @@ impl Service {
         let vanished = self.pending.vanished;
         self.gather.drain(&mut self.pending, &mut self.account);
         self.account.vanished = self.pending.vanished;
+        aside::keep_jit_maps(&self.room, self.keep.number, &mut self.pending.made_code);
+        aside::keep_namespaces(&self.room, self.keep.number, &mut self.pending.foreign);
         if self.pending.vanished > vanished
             && let Some(path) = &self.pending.last_vanished
         {
@@ -176,6 +186,9 @@ pub(super) fn serve(
         if service.gather.only_user.is_some() {
             wait = wait.min(looks.wait(now));
         }
+        if service.keep.may_compact {
+            wait = wait.min(BETWEEN_STEPS);
+        }
         perf::wait_for_any(&fds, wait + Duration::from_millis(1))
             .map_err(|error| Failure::new(ERROR, format!("cannot wait for samples: {error}")))?;
         let woken = service.gather.attend();
@@ -202,6 +215,8 @@ pub(super) fn serve(
         if due || (service.pending.is_large() && !failed_before) {
             // It has said what is wrong; what could not be written stays pending.
             let _ = service.append();
+        } else if service.keep.may_compact {
+            service.keep.compact();
         }
     }
 }

@@ -63,6 +63,12 @@ pub(crate) struct DaemonStart {
     /// Keep counts of time slices of this length apart
     #[arg(long, value_name = "TIME")]
     pub(crate) slice: Option<String>,
+    /// Let epochs go whose last counts are older than this many days
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..36_500))]
+    pub(crate) keep_days: Option<u64>,
+    /// Let the oldest epochs go while this host's take more than this many megabytes
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) keep_mb: Option<u64>,
     /// Keep chains of callers (by frame pointers); samples then come through rings
     #[arg(short = 'g', long)]
     pub(crate) call_graph: bool,

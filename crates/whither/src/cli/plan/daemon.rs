@@ -39,6 +39,10 @@ pub(crate) struct StartJob {
     pub(crate) merge: Duration,
     pub(crate) per_process: bool,
     pub(crate) slice: Option<Duration>,
+    /// How old an epoch may become.
+    pub(crate) keep_ns: Option<u64>,
+    /// How much all epochs of this host may take.
+    pub(crate) keep_bytes: Option<u64>,
     pub(crate) chains: bool,
     pub(crate) ring: bool,
     pub(crate) foreground: bool,
@@ -79,6 +83,8 @@ fn start_job(start: DaemonStart) -> Result<StartJob, Failure> {
         merge: duration("--merge", &start.merge)?,
         per_process: start.per_process,
         slice: start.slice.map(|slice| duration("--slice", &slice)).transpose()?,
+        keep_ns: start.keep_days.map(|days| days * 86_400 * 1_000_000_000),
+        keep_bytes: start.keep_mb.map(|mb| mb.saturating_mul(1_000_000)),
         chains: start.call_graph,
         ring: start.ring,
         foreground: start.foreground,
