@@ -12,7 +12,7 @@ help:
 	@echo "make check    formatting, lints with warnings denied, documentation of private items"
 	@echo "make goldens  write every golden file anew"
 	@echo "make smoke    the seeded results that CI guards"
-	@echo "make soak     the long campaigns: fuzzing at length"
+	@echo "make soak     the long campaigns: fuzzing at length, a hundred killed daemons"
 	@echo "make bench    timings; printed, never a gate"
 	@echo "make picture  draw the README's picture anew"
 	@echo "make install  binary, manual pages and completions under PREFIX (/usr/local)"
@@ -49,7 +49,7 @@ bench:
 
 soak:
 	@tools/need build test
-	WHITHER_FUZZ_ROUNDS=20000 $(CARGO) test --release --workspace
+	WHITHER_SOAK=1 WHITHER_FUZZ_ROUNDS=20000 $(CARGO) test --release --workspace
 
 picture:
 	$(CARGO) build --release -p whither

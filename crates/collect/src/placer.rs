@@ -135,7 +135,7 @@ impl Placer {
 }
 
 /// The image behind a mapping, and the image's offset at its start.
-fn image_of(mapping: &Mapping) -> (Image, Offset) {
+pub(crate) fn image_of(mapping: &Mapping) -> (Image, Offset) {
     let path = mapping.path.as_str();
     if path == "[vdso]" || path == "[vsyscall]" {
         let image = Image { kind: ImageKind::Vdso, path: path.into(), build_id: mapping.build_id };

@@ -15,7 +15,10 @@
 
 mod attr;
 mod bpf;
+mod capability;
+mod chain;
 mod counter;
+mod cpu_event;
 mod held;
 mod hypervisor;
 mod open;
@@ -23,12 +26,19 @@ mod record;
 mod refusal;
 mod ring;
 mod sampler;
+mod service;
 mod signals;
 mod stdin;
 mod wait;
 
-pub use bpf::{BpfAbilities, probe_bpf};
+pub use bpf::{
+    Alu, Assembler, Bell, BpfAbilities, CURRENT_PID_TGID, FORCE_WAKEUP, If, Label, NotLoaded,
+    Program, RING_THE_BELL, Reg, SharedArray, Width, probe_bpf,
+};
+pub use capability::{Capability, keep_only};
+pub use chain::parse_chain;
 pub use counter::{Counter, Reading};
+pub use cpu_event::{CpuEvent, CpuEventRequest, Scope};
 pub use held::{ExecFailed, Held, Running};
 pub use hypervisor::hypervisor_name;
 pub use open::{BreakpointKind, probe, probe_breakpoint, probe_system_wide};
@@ -36,6 +46,10 @@ pub use record::{ForkOrExit, Mapping, Record, RecordBody, SampleMode, parse_reco
 pub use refusal::Refusal;
 pub use ring::{Ring, RingRead};
 pub use sampler::{Precision, Rate, Sampler, SamplerExtras, SamplerRequest};
+pub use service::{
+    OwnUse, Requests, give_memory_back, is_root, keep_files_private, leave_session, own_use,
+    pin_thread,
+};
 pub use signals::Bystander;
 pub use stdin::KeptInput;
 pub use wait::{Ended, ProcessFd, Usage, wait_for_any};

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+mod daemon;
 mod doctor;
 mod failure;
 mod generate;
@@ -42,6 +43,7 @@ fn execute(plan: &Plan) -> Result<u8, Failure> {
     match &plan.job {
         Job::Run(job) => run::run(job, &plan.output),
         Job::Model(job) => model::model(job, &plan.output),
+        Job::Daemon(job) => daemon::daemon(job, &plan.output),
         Job::Doctor => plan.output.write(&doctor::doctor()).map(|()| 0),
         Job::List(what) => plan.output.write(&list::list(*what)?).map(|()| 0),
         Job::Completions(shell) => generate::completions(*shell, &plan.output).map(|()| 0),

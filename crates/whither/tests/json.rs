@@ -24,7 +24,7 @@ fn keys(value: &Value, found: &mut BTreeSet<String>) {
 fn every_schema_and_every_key_is_documented() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/JSON.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let commands: [&[&str]; 9] = [
+    let commands: [&[&str]; 10] = [
         &["doctor"],
         &["list", "events"],
         &["list", "sets"],
@@ -41,6 +41,7 @@ fn every_schema_and_every_key_is_documented() {
         &["run", "--", "no-such-program-here"],
         &["model", "--", "true"],
         &["run", "--model", "--", "true"],
+        &["daemon", "status", "--db", "/no/such/database"],
         &["model", "--record", "/dev/null", "--", "true"],
     ];
     for arguments in commands {

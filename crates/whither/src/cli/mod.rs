@@ -3,5 +3,7 @@
 mod arguments;
 mod plan;
 
-pub(crate) use arguments::Arguments;
-pub(crate) use plan::{Job, ListWhat, ModelJob, Plan, RunJob, event_table, parse};
+pub(crate) use arguments::{Arguments, ConfigArgument};
+pub(crate) use plan::{
+    Ask, DaemonJob, Job, ListWhat, ModelJob, Plan, RunJob, StartJob, What, event_table, parse,
+};

@@ -25,6 +25,7 @@ use crate::failure::{Failure, RUN_FAILED};
 use crate::output::Output;
 pub(crate) use images::Images;
 use report::Report;
+pub(crate) use sample::online_cpus;
 
 /// The one event that a run samples.
 const SAMPLED: EventId = EventId(0);
