@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+mod daemon;
 mod doctor;
 mod failure;
 mod generate;
@@ -48,6 +49,7 @@ fn execute(plan: &Plan) -> Result<u8, Failure> {
         Job::Model(job) => model::model(job, &plan.output),
         Job::Stat(job) => stat::stat(job, &plan.output),
         Job::Measure(job) => measure::measure(job, &plan.output),
+        Job::Daemon(job) => daemon::daemon(job, &plan.output),
         Job::Doctor => plan.output.write(&doctor::doctor()).map(|()| 0),
         Job::List(job) => list::list(job, &plan.output).map(|()| 0),
         Job::Completions(shell) => generate::completions(*shell, &plan.output).map(|()| 0),

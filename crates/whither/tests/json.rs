@@ -47,6 +47,7 @@ fn every_schema_and_every_key_is_documented() {
         &["run", "--", "no-such-program-here"],
         &["model", "--", "true"],
         &["run", "--model", "--", "true"],
+        &["daemon", "status", "--db", "/no/such/database"],
         &["model", "--record", "/dev/null", "--", "true"],
         &["measure", "--runs", "4", "--vary", "env", "--", "true"],
         &["measure", "--machine", "zen4", "--counters", "2", "-e", "cycles,loads", "--", "true"],

@@ -3,8 +3,8 @@
 mod arguments;
 mod plan;
 
-pub(crate) use arguments::Arguments;
+pub(crate) use arguments::{Arguments, ConfigArgument};
 pub(crate) use plan::{
-    Form, Job, ListJob, ListWhat, MeasureJob, ModelJob, Plan, RunJob, StatJob, Varies, WarmUp,
-    Whom, event_table, parse, software_set,
+    Ask, DaemonJob, Form, Job, ListJob, ListWhat, MeasureJob, ModelJob, Plan, RunJob, StartJob,
+    StatJob, Varies, WarmUp, What, Whom, event_table, parse, software_set,
 };

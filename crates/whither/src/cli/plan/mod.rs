@@ -1,6 +1,7 @@
 //! Arguments checked and completed: everything that can be wrong with a command line is found
 //! here, before anything runs. A command with arguments of its own has a file of its own.
 
+mod daemon;
 mod measure;
 mod model;
 mod run;
@@ -16,6 +17,8 @@ use clap_complete::Shell;
 use pmu::{EventSet, EventTable, event_sets, nearest, parse_events};
 use vocab::Event;
 
+use self::daemon::daemon_job;
+pub(crate) use self::daemon::{Ask, DaemonJob, StartJob, What};
 use self::measure::measure_job;
 pub(crate) use self::measure::{MeasureJob, Varies, WarmUp};
 pub(crate) use self::model::ModelJob;
@@ -41,6 +44,7 @@ pub(crate) enum Job {
     Model(ModelJob),
     Stat(StatJob),
     Measure(Box<MeasureJob>),
+    Daemon(DaemonJob),
     Doctor,
     List(ListJob),
     Completions(Shell),
@@ -128,6 +132,7 @@ fn plan(arguments: Arguments) -> Result<Plan, Failure> {
             output.file = measure.output.take();
             Job::Measure(Box::new(measure_job(*measure)?))
         }
+        Command::Daemon(daemon) => Job::Daemon(daemon_job(daemon)?),
         Command::Doctor => Job::Doctor,
         Command::List { what, machine } => Job::List(ListJob { what, machine }),
         Command::Completions { shell } => Job::Completions(shell),
