@@ -5,6 +5,9 @@
 //! name it in [`ROWS`].
 
 mod dcpi_copy;
+mod dcpi_overhead;
+mod dcpi_space;
+mod dcpi_table;
 mod model_accuracy;
 mod model_agreement;
 mod model_speed;
@@ -47,6 +50,9 @@ pub const ROWS: &[Row] = &[
     Row { name: "mux-loops", run: mux_loops::run, smoke: None },
     Row { name: "mux-threads", run: mux_threads::run, smoke: None },
     Row { name: "ssb-overhead", run: ssb_overhead::run, smoke: None },
+    Row { name: "dcpi-overhead", run: dcpi_overhead::run, smoke: None },
+    Row { name: "dcpi-space", run: dcpi_space::run, smoke: None },
+    Row { name: "dcpi-table", run: dcpi_table::run, smoke: None },
 ];
 
 /// The landed row called `name`.
