@@ -1,6 +1,6 @@
 //! The event sets' C interface: thin calls over `counters::sets`.
 //!
-//! Constraints: every call returns a code of [`code`]; a set is a number that is looked up, never a
+//! Constraints: every call returns a code ([`of`]); a set is a number that is looked up, never a
 //! pointer; what is written goes to memory of a stated size; no panic crosses over. The header is
 //! made from the declarations here (`WHITHER_BLESS=1 cargo test -p counters-c` writes it anew).
 //!
