@@ -27,7 +27,7 @@ use crate::output::Output;
 use crate::run::Images;
 
 /// The plugin, built beside this program.
-static PLUGIN: &[u8] = include_bytes!(env!("WHITHER_PLUGIN"));
+pub(crate) static PLUGIN: &[u8] = include_bytes!(env!("WHITHER_PLUGIN"));
 
 /// Models the program and reports; returns the program's own status.
 pub(crate) fn model(job: &ModelJob, output: &Output) -> Result<u8, Failure> {
@@ -112,7 +112,8 @@ fn default_machine() -> String {
     matching.map_or_else(|| "icelake-server".to_owned(), |machine| machine.name)
 }
 
-fn failure(error: LaunchError) -> Failure {
+/// Why a program could not be run under the tracer.
+pub(crate) fn failure(error: LaunchError) -> Failure {
     use tracer::launch::target::TargetError;
     let status = match &error {
         LaunchError::Target(TargetError::NotFound(_)) => NOT_FOUND,

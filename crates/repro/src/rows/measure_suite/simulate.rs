@@ -1,8 +1,8 @@
 //! Seeded experiments with a known truth: how often intervals hold it, how often tests cry wolf.
 
 use metrology::{
-    Coverage, Draws, Interval, Look, RESAMPLES, Stopping, bca, compatible, mean, share, summarise,
-    two_level, warm_up,
+    Coverage, Draws, Interval, Look, RESAMPLES, Stopping, bca, compatible, mean, ratio_of_means,
+    share, summarise, two_level, warm_up,
 };
 
 /// The numbers of runs at which everything is tried.
@@ -183,18 +183,27 @@ impl Simulation {
             let sums = pairs.iter().fold((0.0, 0.0), |s, p| (s.0 + p.0, s.1 + p.1));
             sums.0 / sums.1
         };
-        let runs = [10, 30].into_iter();
-        runs.map(|runs| {
-            fewer.line("ratio's bootstrap holds", "lognormal 0.5", runs, |draws| {
-                let pairs: Vec<(f64, f64)> = (0..runs)
-                    .map(|_| (2.0 * lognormal(draws, 0.5), lognormal(draws, 0.5)))
-                    .collect();
-                let mut own = Draws::new(draws.bits());
-                bca(&pairs, of_sums, Coverage::P95, RESAMPLES / 4, &mut own)
-                    .is_some_and(|interval| interval.holds(2.0))
-            })
-        })
-        .collect()
+        let pairs = |draws: &mut Draws, runs: usize, sigma: f64| -> Vec<(f64, f64)> {
+            // Only one side has a tail: on both it would cancel.
+            (0..runs).map(|_| (lognormal(draws, sigma), 1.0 + SPREAD * draws.normal())).collect()
+        };
+        let mut lines = Vec::new();
+        for (case, sigma) in [("lognormal 0.5", 0.5_f64), ("lognormal 1", 1.0)] {
+            let truth = (sigma * sigma / 2.0).exp();
+            for runs in [5, 10, 30] {
+                lines.push(self.line("ratio's interval holds", case, runs, |draws| {
+                    let found = ratio_of_means(&pairs(draws, runs, sigma), Coverage::P95);
+                    found.ok().flatten().is_some_and(|(_, interval)| interval.holds(truth))
+                }));
+                lines.push(fewer.line("ratio's bootstrap holds", case, runs, |draws| {
+                    let pairs = pairs(draws, runs, sigma);
+                    let mut own = Draws::new(draws.bits());
+                    bca(&pairs, of_sums, Coverage::P95, RESAMPLES / 4, &mut own)
+                        .is_some_and(|interval| interval.holds(truth))
+                }));
+            }
+        }
+        lines
     }
 }
 

@@ -1,9 +1,11 @@
 //! Arguments checked and completed: everything that can be wrong with a command line is found
 //! here, before anything runs. A command with arguments of its own has a file of its own.
 
+mod daemon;
 mod measure;
 mod model;
 mod run;
+mod stat;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,12 +17,16 @@ use clap_complete::Shell;
 use pmu::{EventSet, EventTable, event_sets, nearest, parse_events};
 use vocab::Event;
 
+use self::daemon::daemon_job;
+pub(crate) use self::daemon::{Ask, DaemonJob, StartJob, What};
 use self::measure::measure_job;
 pub(crate) use self::measure::{MeasureJob, Varies, WarmUp};
 pub(crate) use self::model::ModelJob;
 use self::model::model_job;
 pub(crate) use self::run::RunJob;
 use self::run::run_job;
+use self::stat::stat_job;
+pub(crate) use self::stat::{Form, StatJob, Whom, software_set};
 use super::arguments::{Arguments, Command};
 use crate::failure::{ERROR, Failure, RUN_FAILED, USAGE};
 use crate::output::{Output, Stream};
@@ -36,14 +42,24 @@ pub(crate) struct Plan {
 pub(crate) enum Job {
     Run(RunJob),
     Model(ModelJob),
+    Stat(StatJob),
     Measure(Box<MeasureJob>),
+    Daemon(DaemonJob),
     Doctor,
-    List(ListWhat),
+    List(ListJob),
     Completions(Shell),
     Manual(Option<PathBuf>),
 }
 
 pub(crate) use super::arguments::ListArgument as ListWhat;
+
+/// What to list, and of which core.
+#[derive(Debug)]
+pub(crate) struct ListJob {
+    pub(crate) what: ListWhat,
+    /// A modelled machine; none for this host.
+    pub(crate) machine: Option<String>,
+}
 
 /// A command line that does not become a plan.
 #[derive(Debug)]
@@ -67,7 +83,7 @@ impl Refused {
 }
 
 /// The commands that run a program once and pass its status through.
-const RUN_ONCE: [&str; 2] = ["run", "model"];
+const RUN_ONCE: [&str; 3] = ["run", "model", "stat"];
 
 /// From argv.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Plan, Refused> {
@@ -106,12 +122,19 @@ fn plan(arguments: Arguments) -> Result<Plan, Failure> {
             }
             Job::Model(model_job(model)?)
         }
+        Command::Stat(mut stat) => {
+            output.stream = Stream::Stderr;
+            output.file = stat.output.take();
+            output.failure_status = RUN_FAILED;
+            Job::Stat(stat_job(stat)?)
+        }
         Command::Measure(mut measure) => {
             output.file = measure.output.take();
             Job::Measure(Box::new(measure_job(*measure)?))
         }
+        Command::Daemon(daemon) => Job::Daemon(daemon_job(daemon)?),
         Command::Doctor => Job::Doctor,
-        Command::List { what } => Job::List(what),
+        Command::List { what, machine } => Job::List(ListJob { what, machine }),
         Command::Completions { shell } => Job::Completions(shell),
         Command::Man { dir } => Job::Manual(dir),
     };
