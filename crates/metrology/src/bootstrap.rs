@@ -1,13 +1,13 @@
 //! Intervals from the readings themselves, where no distribution can be supposed.
 
-use crate::{Coverage, Draws, Interval, normal_cdf, normal_quantile};
+use crate::{Coverage, Draws, Interval, normal_cdf, normal_quantile, student_quantile};
 
 /// Enough that the ends move by a few hundredths of their width from seed to seed.
 pub const RESAMPLES: usize = 2000;
 
 /// Efron's bias-corrected and accelerated interval of a statistic: the readings are drawn anew with
-/// replacement, and the ends are those quantiles of the statistic that account for its bias and for
-/// a spread that changes with its value.
+/// replacement, and the ends are those quantiles of the statistic that account for its bias, for a
+/// spread that changes with its value, and for how few readings there are.
 ///
 /// For the ratio of two means the readings are pairs of runs. None below five readings, which say
 /// too little, and where the statistic has no finite value.
@@ -41,7 +41,11 @@ pub fn bca<T: Clone>(
         let p = normal_cdf(bias + z / (1.0 - acceleration * z));
         quantile(&values, p)
     };
-    let upper = coverage.upper_point();
+    // Drawing from n readings shows √((n − 1)/n) of their spread, and a normal quantile forgets
+    // that the spread is estimated: Hesterberg's expansion puts both back.
+    let n = readings.len() as f64;
+    let t = student_quantile(coverage.upper_point(), n - 1.0);
+    let upper = normal_cdf(t * (n / (n - 1.0)).sqrt());
     Some(Interval { low: end(1.0 - upper)?, high: end(upper)?, coverage })
 }
 

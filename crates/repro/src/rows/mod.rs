@@ -8,6 +8,8 @@ mod dcpi_copy;
 mod dcpi_overhead;
 mod dcpi_space;
 mod dcpi_table;
+mod measure_metrics;
+mod measure_suite;
 mod model_accuracy;
 mod model_agreement;
 mod model_speed;
@@ -41,6 +43,8 @@ pub struct Row {
 pub const ROWS: &[Row] = &[
     Row { name: "suite", run: suite::run, smoke: None },
     Row { name: "peers", run: peers::run, smoke: None },
+    Row { name: "measure-suite", run: measure_suite::run, smoke: Some(measure_suite::smoke) },
+    Row { name: "measure-metrics", run: measure_metrics::run, smoke: None },
     Row { name: "model-agreement", run: model_agreement::run, smoke: Some(model_agreement::smoke) },
     Row { name: "model-speed", run: model_speed::run, smoke: None },
     Row { name: "model-accuracy", run: model_accuracy::run, smoke: None },

@@ -15,6 +15,9 @@ use crate::failure::{ERROR, Failure};
 
 /// Runs that were no warm-up are taken for one this often, over all looks.
 const WARM_UP_FALSE_ALARMS: f64 = 0.01;
+/// A warm-up is looked for within a third of so many first readings: what changes later is no
+/// warm-up, and comparing groups of runs finds it.
+pub(super) const WARM_UP_WITHIN: usize = 30;
 /// A program that failed so often without ever succeeding will not succeed.
 const FAILURES_IN_A_ROW: u64 = 3;
 
@@ -256,12 +259,14 @@ impl<'a> Experiment<'a> {
     fn drop_warm_up(&mut self) {
         let made = self.runs.readings.len();
         let due = FIRST_LOOK << self.looks.min(20);
-        if self.job.warm_up != WarmUp::Detected || made < due {
+        let is_late = due > 2 * WARM_UP_WITHIN;
+        if self.job.warm_up != WarmUp::Detected || made < due || is_late {
             return;
         }
         let alpha = spent_at_look(WARM_UP_FALSE_ALARMS, self.looks);
         self.looks += 1;
-        let first = warm_up(&self.values(), alpha);
+        let values: Vec<f64> = self.values().into_iter().take(WARM_UP_WITHIN).collect();
+        let first = warm_up(&values, alpha);
         let dropped = self.runs.readings.drain(..first).map(|r| r.executions.len() as u64);
         self.runs.warm_up += dropped.sum::<u64>();
     }

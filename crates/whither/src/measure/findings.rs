@@ -185,6 +185,54 @@ pub(super) fn reached(choice: &Choice, findings: &Findings) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::source::{Doubt, Ending, Execution};
+
+    fn reading(value: f64, doubt: Doubt) -> Reading {
+        let execution =
+            Execution { ending: Ending::Well, values: vec![Some(value)], doubts: vec![doubt] };
+        Reading { group: 0, executions: vec![execution] }
+    }
+
+    fn job() -> MeasureJob {
+        MeasureJob {
+            commands: vec![vec!["true".into()]],
+            asked: None,
+            measurand: None,
+            uncertainty: 0.01,
+            coverage: metrology::Coverage::P95,
+            runs: Some(4),
+            max_runs: 10,
+            max_time: std::time::Duration::from_secs(1),
+            varies: crate::cli::Varies::default(),
+            warm_up: crate::cli::WarmUp::Detected,
+            model: None,
+            counters: None,
+            input: None,
+            shows_output: false,
+            ignores_failure: false,
+            fail_above: None,
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn what_may_be_counted_in_excess_does_not_shrink_with_repetition() {
+        let excess = Doubt { own: 0.0, excess: 30.0 };
+        let readings: Vec<Reading> = (0..4).map(|_| reading(1000.0, excess)).collect();
+        let found = direct(&job(), &readings, 0, 1.0).unwrap();
+        // Anywhere within ±30: 30/√3, whatever the number of runs.
+        assert!((found.summary.estimate.standard_uncertainty - 30.0 / 3.0_f64.sqrt()).abs() < 1e-9);
+        assert!(found.summary.interval.holds(970.0) && !found.summary.interval.holds(965.0));
+    }
+
+    #[test]
+    fn equal_readings_that_were_sampled_are_no_surer_than_their_sampling() {
+        let own = Doubt { own: 8.0, excess: 0.0 };
+        let readings: Vec<Reading> = (0..4).map(|_| reading(1000.0, own)).collect();
+        let found = direct(&job(), &readings, 0, 1.0).unwrap();
+        assert!((found.summary.estimate.standard_uncertainty - 4.0).abs() < 1e-9);
+        assert!((found.summary.interval.half_width() - 4.0 * 1.959_964).abs() < 1e-4);
+    }
 
     #[test]
     fn groups_are_as_large_as_the_measurand_needed_or_halves() {

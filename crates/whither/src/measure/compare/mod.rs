@@ -16,7 +16,7 @@ use metrology::{
 };
 
 use super::conditions::Conditions;
-use super::experiment::Ended;
+use super::experiment::{Ended, WARM_UP_WITHIN};
 use super::live::Live;
 use super::quantity::Choice;
 use super::source::{Ending, Execution, Source};
@@ -263,11 +263,12 @@ impl<'a> Comparison<'a> {
                 self.pairs.pairs.clear();
                 self.pairs.warm_up = 2 * count;
             }
-            WarmUp::Detected if made >= due => {
+            WarmUp::Detected if made >= due && due <= 2 * WARM_UP_WITHIN => {
                 let alpha = spent_at_look(WARM_UP_FALSE_ALARMS, self.looks);
                 self.looks += 1;
                 let values = self.pairs.values(self.choice.measurand);
-                let sums: Vec<f64> = values.iter().map(|(a, b)| a + b).collect();
+                let sums: Vec<f64> =
+                    values.iter().take(WARM_UP_WITHIN).map(|(a, b)| a + b).collect();
                 let first = warm_up(&sums, alpha).min(made);
                 self.pairs.pairs.drain(..first);
                 self.pairs.warm_up += 2 * first as u64;
