@@ -76,6 +76,20 @@ impl RecordedEvent {
         })
     }
 
+    /// An event of a live ring: what `perf::Sampler` asks the kernel for.
+    pub(crate) fn live(event: Event, chains: bool) -> RecordedEvent {
+        let chain = if chains { holds::CALLCHAIN } else { 0 };
+        RecordedEvent {
+            event,
+            sample_type: holds::IP | holds::TID | holds::TIME | holds::CPU | chain,
+            read_format: 0,
+            branch_sample_type: 0,
+            sample_regs_user: 0,
+            sample_id_all: true,
+            ids: Vec::new(),
+        }
+    }
+
     /// Takes perf's own name for it. The mode is a modifier and stands apart.
     pub(crate) fn rename(&mut self, name: &str) {
         let bare = match name.rsplit_once(':') {

@@ -25,6 +25,8 @@ pub struct Database {
 pub struct EpochEntry {
     folder: PathBuf,
     manifest: Manifest,
+    /// Only segments that overlap these two times.
+    between: (u64, u64),
 }
 
 /// What could be read, and what could not.
@@ -48,7 +50,10 @@ impl Database {
         for host in layout::folders(&self.root)? {
             for (_, folder) in layout::epochs(&host)? {
                 match Manifest::read(&folder) {
-                    Ok(manifest) => found.value.push(EpochEntry { folder, manifest }),
+                    Ok(manifest) => {
+                        let between = (0, u64::MAX);
+                        found.value.push(EpochEntry { folder, manifest, between });
+                    }
                     // Retention has taken it, or it is just being made.
                     Err(error) if error.is_gone() => {}
                     Err(error) => found.troubles.push(error),
@@ -110,19 +115,50 @@ impl EpochEntry {
         Epoch { host: self.manifest.host.clone(), began_unix_ns: self.manifest.began_unix_ns }
     }
 
+    /// The labels of its events.
+    pub fn events(&self) -> Vec<&str> {
+        self.manifest.events.iter().map(|event| event.label.as_str()).collect()
+    }
+
+    /// Only what was appended between two times: whole appends that overlap them.
+    pub fn between(&self, since_unix_ns: u64, until_unix_ns: u64) -> EpochEntry {
+        let mut part = self.clone();
+        part.between = (since_unix_ns, until_unix_ns);
+        part.narrow();
+        part
+    }
+
+    fn narrow(&mut self) {
+        let (since, until) = self.between;
+        self.manifest.segments.retain(|s| s.to_unix_ns >= since && s.from_unix_ns <= until);
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.manifest.segments.is_empty()
+    }
+
     /// All of it. A file that cannot be read is told of, and the others are read.
     pub fn load(&self) -> Result<Loaded<Profile>, StoreError> {
+        self.again_if_merged(EpochEntry::try_load)
+    }
+
+    /// Starts again with the new manifest when files were merged away under our eyes.
+    pub(crate) fn again_if_merged<T>(
+        &self,
+        mut read: impl FnMut(&EpochEntry) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let mut entry = self.clone();
         for _ in 0..ATTEMPTS {
-            match entry.try_load() {
-                // Merged away under our eyes: the new manifest says where it went.
+            match read(&entry) {
                 Err(error) if error.is_gone() => {
                     entry.manifest = Manifest::read(&entry.folder)?;
+                    entry.narrow();
                 }
                 other => return other,
             }
         }
-        entry.try_load()
+        read(&entry)
     }
 
     fn try_load(&self) -> Result<Loaded<Profile>, StoreError> {
@@ -133,7 +169,8 @@ impl EpochEntry {
         let mut troubles = Vec::new();
         let mut gather = Gather::new(&mut profile, &known);
         for (spec, entry) in self.files() {
-            match self.each_batch(spec, entry, &mut texts, |b, texts| gather.take(b, texts)) {
+            let all = Wanted::default();
+            match self.each_batch(spec, entry, &all, &mut texts, |b, t| gather.take(b, t)) {
                 Err(error) if error.is_gone() => return Err(error),
                 Err(error) => troubles.push(error),
                 Ok(()) => {}
@@ -143,7 +180,7 @@ impl EpochEntry {
         Ok(Loaded { value: profile, troubles })
     }
 
-    fn files(&self) -> impl Iterator<Item = (&'static Spec, &TableEntry)> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&'static Spec, &TableEntry)> {
         let files = self.manifest.segments.iter().flat_map(|segment| &segment.files);
         files.filter_map(|entry| {
             let spec = tables::ALL.iter().find(|spec| spec.name == entry.table)?;
@@ -151,10 +188,11 @@ impl EpochEntry {
         })
     }
 
-    fn each_batch(
+    pub(crate) fn each_batch(
         &self,
         spec: &'static Spec,
         entry: &TableEntry,
+        wanted: &Wanted,
         texts: &mut Texts,
         mut take: impl FnMut(&Batch, &Texts),
     ) -> Result<(), StoreError> {
@@ -166,7 +204,7 @@ impl EpochEntry {
             return Err(StoreError::Damaged { path, what });
         }
         let damaged = StoreError::damaged(&path);
-        let mut rows = Rows::open(spec, file, &Wanted::default()).map_err(&damaged)?;
+        let mut rows = Rows::open(spec, file, wanted).map_err(&damaged)?;
         while let Some(batch) = rows.next(texts).map_err(&damaged)? {
             take(&batch, texts);
         }

@@ -16,6 +16,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod counts;
 mod database;
 mod durable;
 mod error;
@@ -26,6 +27,7 @@ mod table;
 mod tables;
 mod writer;
 
+pub use counts::{CountRow, Counts, Want};
 pub use database::{Database, EpochEntry, Loaded};
 pub use error::StoreError;
 pub use manifest::{Facts, Gap, ModelledBy};

@@ -5,5 +5,6 @@ mod plan;
 
 pub(crate) use arguments::{Arguments, ConfigArgument};
 pub(crate) use plan::{
-    Ask, DaemonJob, Job, ListWhat, ModelJob, Plan, RunJob, StartJob, What, event_table, parse,
+    Ask, DaemonJob, Form, Job, ListJob, ListWhat, MeasureJob, ModelJob, Plan, RunJob, StartJob,
+    StatJob, Varies, WarmUp, What, Whom, event_table, parse, software_set,
 };

@@ -2,8 +2,10 @@
 //! with arguments of its own has a file of its own.
 
 mod daemon;
+mod measure;
 mod model;
 mod run;
+mod stat;
 
 use std::path::PathBuf;
 
@@ -13,8 +15,10 @@ use clap_complete::Shell;
 pub(crate) use self::daemon::{
     ConfigArgument, DaemonArguments, DaemonCommand, DaemonStart, DatabaseArgument,
 };
+pub(crate) use self::measure::{MeasureArguments, VaryArgument};
 pub(crate) use self::model::{CoreArgument, ModeArgument, ModelArguments};
 pub(crate) use self::run::{RunArguments, SyntaxArgument};
+pub(crate) use self::stat::StatArguments;
 use crate::output::ColourChoice;
 
 /// Where have all the cycles gone?
@@ -50,6 +54,8 @@ pub(crate) struct Speech {
 pub(crate) enum Command {
     Run(RunArguments),
     Model(ModelArguments),
+    Stat(StatArguments),
+    Measure(Box<MeasureArguments>),
     Daemon(DaemonArguments),
     /// Say what this machine can measure, why not, and what to do
     Doctor,
@@ -58,6 +64,9 @@ pub(crate) enum Command {
         /// What to list
         #[arg(value_enum)]
         what: ListArgument,
+        /// Events, sets and metrics of this modelled machine instead of this host's
+        #[arg(long, value_name = "MACHINE")]
+        machine: Option<String>,
     },
     /// Print the completion script of a shell
     Completions {
@@ -79,8 +88,12 @@ pub(crate) enum ListArgument {
     Events,
     /// Sets of events
     Sets,
+    /// Measures computed from counts, with their formulas
+    Metrics,
     /// Descriptions of processors
     Machines,
+    /// Every event, set and formula as the page docs/EVENTS.md
+    Reference,
 }
 
 #[cfg(test)]
