@@ -25,6 +25,7 @@ mod maps;
 mod merge;
 mod placer;
 mod processes;
+mod quick;
 mod space;
 mod table;
 mod watch;
@@ -37,6 +38,7 @@ pub use maps::parse_maps;
 pub use merge::Merge;
 pub use placer::Placer;
 pub use processes::{Placed, Processes};
+pub use quick::{QuickHasher, QuickMap};
 pub use table::{
     CpuTable, Drained, Entry, Geometry, GeometryError, Handler, Hash, PlainTable, Replacement,
     TableShape, handler,

@@ -19,6 +19,7 @@ use vocab::{Image, ImageId, Offset, Pc, Pid, Unplaced};
 
 use crate::KernelLayout;
 use crate::placer::image_of;
+use crate::quick::QuickMap;
 use crate::space::Space;
 
 /// Maps of processes, the images behind them, and the kernel's layout.
@@ -26,10 +27,10 @@ use crate::space::Space;
 pub struct Processes {
     kernel: KernelLayout,
     /// Where a stretch of the kernel begins → its image.
-    kernel_images: HashMap<u64, ImageId>,
+    kernel_images: QuickMap<u64, ImageId>,
     images: Vec<Arc<Image>>,
     ids: HashMap<Arc<Image>, ImageId>,
-    living: HashMap<Pid, Process>,
+    living: QuickMap<Pid, Process>,
     /// Records of maps that found no room: some maps are missing until /proc is scanned again.
     pub lost_records: u64,
     /// Lives that began or ended since the last [`Processes::settle`].
@@ -63,10 +64,10 @@ impl Processes {
     pub fn new(kernel: KernelLayout) -> Processes {
         Processes {
             kernel,
-            kernel_images: HashMap::new(),
+            kernel_images: QuickMap::default(),
             images: Vec::new(),
             ids: HashMap::new(),
-            living: HashMap::new(),
+            living: QuickMap::default(),
             lost_records: 0,
             changes: 0,
         }

@@ -1,7 +1,5 @@
 //! What is mapped where in one process.
 
-use std::collections::BTreeMap;
-
 use vocab::{ImageId, Offset, Pc};
 
 /// A stretch of an image in memory.
@@ -13,10 +11,11 @@ pub(crate) struct Stretch {
     offset: u64,
 }
 
-/// The stretches of one process; they never overlap.
+/// The stretches of one process by rising start; they never overlap. A sorted list, since a process
+/// maps a dozen stretches once and is asked about them thousands of times.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Space {
-    by_start: BTreeMap<u64, Stretch>,
+    stretches: Vec<(u64, Stretch)>,
 }
 
 impl Space {
@@ -33,47 +32,41 @@ impl Space {
         if start == end {
             return;
         }
-        let touched: Vec<u64> = self
-            .by_start
-            .range(..end)
-            .rev()
-            .take_while(|(_, stretch)| stretch.end > start)
-            .map(|(&begin, _)| begin)
-            .collect();
-        for begin in touched {
-            let Some(old) = self.by_start.remove(&begin) else { continue };
-            if begin < start {
-                self.by_start.insert(begin, Stretch { end: start, ..old });
-            }
-            if old.end > end {
-                let offset = old.offset.wrapping_add(end - begin);
-                self.by_start.insert(end, Stretch { offset, ..old });
-            }
-        }
-        self.by_start.insert(start, Stretch { end, image, offset: offset.0 });
+        let first = self.stretches.partition_point(|(_, stretch)| stretch.end <= start);
+        let last = self.stretches.partition_point(|(begin, _)| *begin < end);
+        let touched = self.stretches.get(first..last).unwrap_or_default();
+        let before = touched.first().filter(|(begin, _)| *begin < start);
+        let before = before.map(|&(begin, old)| (begin, Stretch { end: start, ..old }));
+        let after = touched.last().filter(|(_, old)| old.end > end).map(|&(begin, old)| {
+            (end, Stretch { offset: old.offset.wrapping_add(end - begin), ..old })
+        });
+        let new = (start, Stretch { end, image, offset: offset.0 });
+        let parts = before.into_iter().chain([new]).chain(after);
+        self.stretches.splice(first..last.max(first), parts);
     }
 
     /// Whether nothing is mapped.
     pub(crate) fn is_empty(&self) -> bool {
-        self.by_start.is_empty()
+        self.stretches.is_empty()
     }
 
     /// The images that are mapped, some of them more than once.
     pub(crate) fn images(&self) -> impl Iterator<Item = ImageId> {
-        self.by_start.values().map(|stretch| stretch.image)
+        self.stretches.iter().map(|(_, stretch)| stretch.image)
     }
 
     /// The same with other numbers for its images.
     pub(crate) fn with_images(&self, rename: impl Fn(ImageId) -> ImageId) -> Space {
-        let renamed = |(&start, stretch): (&u64, &Stretch)| {
-            (start, Stretch { image: rename(stretch.image), ..*stretch })
+        let renamed = |&(start, stretch): &(u64, Stretch)| {
+            (start, Stretch { image: rename(stretch.image), ..stretch })
         };
-        Space { by_start: self.by_start.iter().map(renamed).collect() }
+        Space { stretches: self.stretches.iter().map(renamed).collect() }
     }
 
     /// Where an address falls.
     pub(crate) fn find(&self, pc: Pc) -> Option<(ImageId, Offset)> {
-        let (start, stretch) = self.by_start.range(..=pc.0).next_back()?;
+        let after = self.stretches.partition_point(|(start, _)| *start <= pc.0);
+        let (start, stretch) = self.stretches.get(after.checked_sub(1)?)?;
         (pc.0 < stretch.end)
             .then(|| (stretch.image, Offset(stretch.offset.wrapping_add(pc.0 - start))))
     }

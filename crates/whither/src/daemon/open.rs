@@ -61,7 +61,7 @@ pub(super) fn open(job: &StartJob, room: &Room) -> Result<Service, Failure> {
     collector.begin(seed()).map_err(refused)?;
     let apart = Apart { processes: job.per_process, slice: slice_ns.map(|_| Slice(0)) };
     let events = choice.events.iter().map(|sampled| sampled.event.clone()).collect();
-    let pending = Pending::new(keep.epoch.clone(), events, apart);
+    let pending = Pending::new(keep.epoch.clone(), events, apart, choice.hertz);
     let watch = watch.ok();
     let merge = Merge::default();
     let gather = Gather { collector, watch, merge, processes, only_user, followed };

@@ -129,7 +129,6 @@ impl Service {
             if self.gather.processes.image_count() > MANY_IMAGES {
                 self.gather.processes.forget_unused_images();
             }
-            perf::give_memory_back();
         }
         result
     }
@@ -215,6 +214,10 @@ pub(super) fn serve(
         if due || (service.pending.is_large() && !failed_before) {
             // It has said what is wrong; what could not be written stays pending.
             let _ = service.append();
+            // What an append needed for a moment; not after every one, or its pages come and go.
+            if due {
+                perf::give_memory_back();
+            }
         } else if service.keep.may_compact {
             service.keep.compact();
         }

@@ -230,7 +230,7 @@ fn database(service: &Service) -> Vec<Fact> {
         Fact::new("bytes", "bytes written", count(keep.bytes)),
         Fact::new("appends", "appends", count(account.flushes)),
         Fact::new("failed", "of them failed", count(account.failed_flushes)),
-        Fact::new("pending", "places pending", count(service.pending.profile.counts.len() as u64)),
+        Fact::new("pending", "places pending", count(service.pending.len() as u64)),
         Fact::new("trouble", "trouble", trouble),
     ]
 }

@@ -117,7 +117,7 @@ fn timed(
     hertz: u64,
 ) -> Result<f64, String> {
     let streams = context.work.streams()?;
-    let watcher = Watcher::start(who, hertz, whither, &streams)?;
+    let watcher = Watcher::start(who, hertz, whither)?;
     let seconds = run::run(task, &Wrap::default(), &streams)?.spent.wall_seconds;
     watcher.stop()?;
     Ok(seconds)
@@ -248,8 +248,7 @@ fn one_window(
     hertz: u64,
     window: Duration,
 ) -> Result<Window, String> {
-    let streams = context.work.streams()?;
-    let watcher = Watcher::start(who, hertz, whither, &streams)?;
+    let watcher = Watcher::start(who, hertz, whither)?;
     // Start-up apart: what was spent before the window does not count, on either side.
     let (before, began) = (watcher.cpu_seconds().unwrap_or(0.0), Instant::now());
     'window: loop {
@@ -257,9 +256,10 @@ fn one_window(
             if began.elapsed() >= window {
                 break 'window;
             }
-            run::run(task, &Wrap::default(), &streams)?;
+            run::run(task, &Wrap::default(), &context.work.streams()?)?;
         }
     }
+    watcher.flush()?;
     let cpu_s = watcher.cpu_seconds().unwrap_or(0.0) - before;
     let elapsed = began.elapsed().as_secs_f64();
     let done = watcher.stop()?;

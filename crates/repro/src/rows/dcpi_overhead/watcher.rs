@@ -52,13 +52,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Watcher {
     /// Starts it in a fresh folder and waits until it watches.
-    pub(super) fn start(
-        who: Who,
-        hertz: u64,
-        whither: &str,
-        scratch: &Path,
-    ) -> Result<Self, String> {
-        let folder = scratch.join("watched");
+    pub(super) fn start(who: Who, hertz: u64, whither: &str) -> Result<Self, String> {
+        // Not among the task's streams: those are emptied for every run.
+        let folder = std::env::temp_dir().join(format!("repro-watched-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         let mut watcher = Watcher { who, child: None, folder, whither: whither.to_owned() };
@@ -129,6 +125,14 @@ impl Watcher {
         self.ask("status")
     }
 
+    /// Brings our daemon to where perf always is: everything taken so far is on disk.
+    pub(super) fn flush(&self) -> Result<(), String> {
+        match self.who {
+            Who::Ours(_) => self.ask("flush").map(drop),
+            Who::Bare | Who::Perf => Ok(()),
+        }
+    }
+
     /// User and system time so far, in seconds, of every thread.
     pub(super) fn cpu_seconds(&self) -> Option<f64> {
         let pid = self.child.as_ref()?.id();
@@ -146,7 +150,7 @@ impl Watcher {
     pub(super) fn stop(mut self) -> Result<Done, String> {
         let mut done = Done::default();
         if let Who::Ours(_) = self.who {
-            self.ask("flush")?;
+            self.flush()?;
             done.status = Some(self.status()?);
             self.ask("stop")?;
         }

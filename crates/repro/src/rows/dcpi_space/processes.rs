@@ -1,6 +1,6 @@
 //! What the daemon holds in memory while five hundred processes live.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -45,12 +45,13 @@ impl Drop for Living {
 struct Daemon {
     child: Child,
     whither: String,
-    db: std::path::PathBuf,
+    db: PathBuf,
 }
 
 impl Daemon {
-    fn start(whither: &str, folder: &Path) -> Result<Daemon, String> {
-        let db = folder.join("db");
+    fn start(whither: &str) -> Result<Daemon, String> {
+        // Not among a task's streams: those are emptied for every run.
+        let db = std::env::temp_dir().join(format!("repro-living-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&db);
         let child = Command::new(whither)
             .args(["daemon", "start", "--foreground", "--drain", "2s", "--merge", "4s", "--db"])
@@ -94,15 +95,14 @@ impl Drop for Daemon {
 /// High water with everything alive, compilations going on, and several appends behind it.
 pub(super) fn measure(context: &Context, result: &mut RowResult) -> Result<(), String> {
     let whither = our_binary(context)?;
-    let streams = context.work.streams()?;
     let _living = Living::start()?;
-    let daemon = Daemon::start(&whither, &streams)?;
+    let daemon = Daemon::start(&whither)?;
     let (tasks, wrong) = context.tasks(&["gcc-50"]);
     result.wrong.extend(wrong);
     for task in &tasks {
         result.remember(task);
         for _ in 0..if context.quick { 1 } else { 3 } {
-            run::run(task, &Wrap::default(), &streams)?;
+            run::run(task, &Wrap::default(), &context.work.streams()?)?;
         }
     }
     daemon.ask("flush")?;

@@ -7,8 +7,9 @@
 //! ```text
 //! cost = lines × cost of a cold line + entries × cost of an entry
 //! ```
-//! Both costs are measured here. A shape is better than ours if its cost is lower over the pieces
-//! of the traces at 95 %; a difference that chance explains makes none better.
+//! Both costs are measured here. What moving entries within a line costs is left out: it is a
+//! nanosecond or two. So a shape is better than ours if its cost is lower by more than one per cent,
+//! over the pieces of the traces, at 95 %.
 
 mod record;
 
@@ -37,6 +38,9 @@ const LINE: usize = 64;
 const BYTES: usize = 256 * 1024;
 /// Samples of a piece: what the default rate brings between two drains.
 const PIECE: usize = 50_000;
+
+/// Less than this is no difference.
+const MARGIN: f64 = 0.01;
 
 const OURS: TableShape = TableShape {
     ways: 4,
@@ -84,16 +88,13 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
     let mut saving: Option<f64> = None;
     let repeats = if context.quick { 3 } else { 12 };
     for task in &tasks {
-        let recorded = record_while(
-            |streams| {
-                for _ in 0..repeats {
-                    context.progress.step(&task.name);
-                    run::run(task, &Wrap::default(), streams)?;
-                }
-                Ok(())
-            },
-            &context.work.streams()?,
-        )?;
+        let recorded = record_while(|| {
+            for _ in 0..repeats {
+                context.progress.step(&task.name);
+                run::run(task, &Wrap::default(), &context.work.streams()?)?;
+            }
+            Ok(())
+        })?;
         result.remember(task);
         if recorded.lost > 0 {
             result.notes.push(format!("{}: {} samples found no room", task.name, recorded.lost));
@@ -114,15 +115,12 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
 }
 
 /// Samples everything while `work` is done.
-fn record_while(
-    work: impl FnOnce(&std::path::Path) -> Result<(), String>,
-    streams: &std::path::Path,
-) -> Result<Recorded, String> {
+fn record_while(work: impl FnOnce() -> Result<(), String>) -> Result<Recorded, String> {
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let recorder = scope.spawn(|| record::record(HERTZ, cpus, &stop));
-        let done = work(streams);
+        let done = work();
         stop.store(true, Ordering::Relaxed);
         let recorded = recorder.join().map_err(|_| "the recorder failed".to_owned())??;
         done.map(|()| recorded)
@@ -152,8 +150,9 @@ fn compare(
     for (shape, judged) in shapes() {
         let seen = replay(shape, traces);
         let apart: Vec<f64> = our_costs.iter().zip(costs(&seen)).map(|(a, b)| a - b).collect();
+        let margin = MARGIN * our_costs.iter().sum::<f64>() / our_costs.len().max(1) as f64;
         let is_better =
-            judged && mean(&apart).is_ok_and(|apart| apart.interval(Coverage::P95).low > 0.0);
+            judged && mean(&apart).is_ok_and(|apart| apart.interval(Coverage::P95).low > margin);
         better += usize::from(is_better);
         if shape == (TableShape { replacement: Replacement::RoundRobin, ..OURS }) {
             let total = |costs: &[f64]| costs.iter().sum::<f64>();
@@ -274,13 +273,8 @@ fn lines(shape: TableShape, found: Option<usize>) -> f64 {
     // Starting half-way: one line more where the second half does not hold the rest.
     let shifted = (bytes + LINE / 2).div_ceil(LINE) as f64;
     let table = if aligned { touched } else { (touched + shifted) / 2.0 };
-    let turn = match shape.replacement {
-        // The place of the next turn is kept outside of a full line.
-        Replacement::RoundRobin if found.is_none() => 1.0,
-        _ => 0.0,
-    };
     let spill = if found.is_none() { ENTRY as f64 / LINE as f64 } else { 0.0 };
-    table + turn + spill
+    table + spill
 }
 
 /// A line of memory that nobody has looked at for long: a walk through 64 MB in random order.
