@@ -16,10 +16,16 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod breakdown;
+mod core_events;
 mod counters;
+mod device;
+mod dictionary;
 pub mod estimate;
+mod formula;
 mod groups;
 pub mod log;
+mod metric;
 mod multiplex;
 mod nearest;
 mod random;
@@ -29,11 +35,21 @@ mod set;
 mod spelling;
 mod table;
 
+pub use breakdown::{Breakdown, Cause, CpiParts};
+pub use core_events::{
+    CoreEvent, CoreEvents, HostCore, ModelledEvents, core_of, cores, modelled_events,
+};
 pub use counters::{Counter, Counters, Limit, Rule};
+pub use device::{Device, TermError, TermFormat};
+pub use dictionary::Dictionary;
+pub use formula::{Dimension, Formula, FormulaError, Inputs, NotComputed, UnitError};
 pub use groups::{Group, GroupError, Grouping, group, place};
+pub use metric::{Metric, constant, metrics};
 pub use multiplex::{Multiplexer, Pmu};
 pub use nearest::nearest;
 pub use reading::Reading;
 pub use set::{EventSet, event_sets};
-pub use spelling::{EventError, parse_event, parse_events};
+pub use spelling::{
+    BREAKPOINT, EventError, EventList, ListItem, parse_event, parse_events, split_list,
+};
 pub use table::{EventEntry, EventKind, EventTable, TableError};

@@ -4,6 +4,10 @@
 //! one: write `rows/NAME.rs` with `pub(super) fn run(&Context) -> Result<RowResult, String>` and
 //! name it in [`ROWS`].
 
+mod dcpi_copy;
+mod dcpi_overhead;
+mod dcpi_space;
+mod dcpi_table;
 mod model_accuracy;
 mod model_agreement;
 mod model_speed;
@@ -43,6 +47,7 @@ pub const ROWS: &[Row] = &[
     Row { name: "model-agreement", run: model_agreement::run, smoke: Some(model_agreement::smoke) },
     Row { name: "model-speed", run: model_speed::run, smoke: None },
     Row { name: "model-accuracy", run: model_accuracy::run, smoke: None },
+<<<<<<< HEAD
     Row { name: "mux-total", run: mux_total::run, smoke: Some(mux_total::smoke) },
     Row { name: "mux-kl", run: mux_kl::run, smoke: Some(mux_kl::smoke) },
     Row { name: "mux-series", run: mux_series::run, smoke: None },
@@ -50,7 +55,14 @@ pub const ROWS: &[Row] = &[
     Row { name: "mux-coverage", run: mux_coverage::run, smoke: Some(mux_coverage::smoke) },
     Row { name: "mux-alias", run: mux_alias::run, smoke: Some(mux_alias::run) },
     Row { name: "ssb-modes", run: ssb_modes::run, smoke: None },
+=======
+    Row { name: "dcpi-copy", run: dcpi_copy::run, smoke: Some(dcpi_copy::run) },
+    Row { name: "mux-total", run: mux_total::run, smoke: None },
+>>>>>>> main
     Row { name: "shares", run: shares::run, smoke: None },
+    Row { name: "dcpi-overhead", run: dcpi_overhead::run, smoke: None },
+    Row { name: "dcpi-space", run: dcpi_space::run, smoke: None },
+    Row { name: "dcpi-table", run: dcpi_table::run, smoke: None },
 ];
 
 /// The landed row called `name`.
