@@ -12,13 +12,17 @@
 
 mod cli;
 mod daemon;
+mod database;
 mod doctor;
 mod failure;
 mod generate;
+mod import;
 mod list;
 mod model;
 mod output;
+mod prof;
 mod progress;
+mod record;
 mod run;
 
 use std::ffi::OsString;
@@ -44,6 +48,9 @@ fn execute(plan: &Plan) -> Result<u8, Failure> {
         Job::Run(job) => run::run(job, &plan.output),
         Job::Model(job) => model::model(job, &plan.output),
         Job::Daemon(job) => daemon::daemon(job, &plan.output),
+        Job::Record(job) => record::record(job, &plan.output),
+        Job::Import(job) => import::import(job, &plan.output),
+        Job::Prof(job) => prof::prof(job, &plan.output),
         Job::Doctor => plan.output.write(&doctor::doctor()).map(|()| 0),
         Job::List(what) => plan.output.write(&list::list(*what)?).map(|()| 0),
         Job::Completions(shell) => generate::completions(*shell, &plan.output).map(|()| 0),

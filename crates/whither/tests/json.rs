@@ -24,7 +24,9 @@ fn keys(value: &Value, found: &mut BTreeSet<String>) {
 fn every_schema_and_every_key_is_documented() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/JSON.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let commands: [&[&str]; 10] = [
+    let folder = std::env::temp_dir().join(format!("whither-json-{}", std::process::id()));
+    let database = folder.to_str().unwrap();
+    let commands: [&[&str]; 18] = [
         &["doctor"],
         &["list", "events"],
         &["list", "sets"],
@@ -42,12 +44,29 @@ fn every_schema_and_every_key_is_documented() {
         &["model", "--", "true"],
         &["run", "--model", "--", "true"],
         &["daemon", "status", "--db", "/no/such/database"],
+        &[
+            "record",
+            "-F",
+            "1999",
+            "--",
+            "sh",
+            "-c",
+            "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done",
+        ],
+        &["prof", "by", "image"],
+        &["prof", "by", "procedure"],
+        &["prof", "by", "process"],
+        &["prof", "by", "event"],
+        &["prof", "by", "epoch"],
+        &["prof", "by", "host"],
+        &["import", database],
         &["model", "--record", "/dev/null", "--", "true"],
     ];
     for arguments in commands {
         let output = Command::new(env!("CARGO_BIN_EXE_whither"))
             .arg("--json")
             .args(arguments)
+            .env("WHITHER_DB", database)
             .output()
             .unwrap();
         let printed = if output.stdout.is_empty() { &output.stderr } else { &output.stdout };
@@ -63,4 +82,5 @@ fn every_schema_and_every_key_is_documented() {
             assert!(known.iter().any(|k| page.contains(k)), "{arguments:?} prints '{key}'");
         }
     }
+    std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -41,7 +41,7 @@ pub const ROWS: &[Row] = &[
     Row { name: "model-accuracy", run: model_accuracy::run, smoke: None },
     Row { name: "shares", run: shares::run, smoke: None },
     Row { name: "dcpi-overhead", run: dcpi_overhead::run, smoke: None },
-    Row { name: "dcpi-space", run: dcpi_space::run, smoke: None },
+    Row { name: "dcpi-space", run: dcpi_space::run, smoke: Some(dcpi_space::smoke) },
     Row { name: "dcpi-table", run: dcpi_table::run, smoke: None },
 ];
 

@@ -53,7 +53,15 @@ struct OpenEpoch {
 impl Writer {
     /// Takes the lock of a host's part of a database, making both if they are not there.
     pub fn open(root: &Path, host: &str) -> Result<Writer, StoreError> {
-        let folder = layout::host_folder(root, host);
+        Writer::in_folder(layout::host_folder(root, host), host)
+    }
+
+    /// The same for one who writes beside the host's main writer, in a part of its own.
+    pub fn open_beside(root: &Path, host: &str, writer: &str) -> Result<Writer, StoreError> {
+        Writer::in_folder(layout::host_folder(root, &format!("{host}.{writer}")), host)
+    }
+
+    fn in_folder(folder: PathBuf, host: &str) -> Result<Writer, StoreError> {
         durable::create_folder(&folder)?;
         let lock = Lock::take(&folder, host)?;
         Ok(Writer {

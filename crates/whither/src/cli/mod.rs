@@ -3,7 +3,8 @@
 mod arguments;
 mod plan;
 
-pub(crate) use arguments::{Arguments, ConfigArgument};
+pub(crate) use arguments::{Arguments, By, ConfigArgument};
 pub(crate) use plan::{
-    Ask, DaemonJob, Job, ListWhat, ModelJob, Plan, RunJob, StartJob, What, event_table, parse,
+    Ask, DaemonJob, EpochChoice, ImportJob, Job, ListWhat, ModelJob, ModelledRecord, Plan, ProfJob,
+    RecordJob, RunJob, StartJob, What, Who, event_table, parse,
 };

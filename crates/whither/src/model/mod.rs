@@ -12,7 +12,7 @@ mod replay;
 mod stack;
 mod view;
 
-pub(crate) use account::{CYCLES, ModelledRun, RUNS, cycles_of};
+pub(crate) use account::{CYCLES, MODELLED, ModelledRun, RUNS, cycles_of, place_of};
 pub(crate) use stack::section as stack_section;
 pub(crate) use view::{notes, summary};
 
@@ -59,7 +59,7 @@ pub(crate) fn run_modelled(job: &ModelJob) -> Result<ModelledRun, Failure> {
     Ok(ModelledRun::read(&finished, &job.machine))
 }
 
-fn launch(job: &ModelJob, listener: Listener) -> Result<Finished, Failure> {
+pub(crate) fn launch(job: &ModelJob, listener: Listener) -> Result<Finished, Failure> {
     let Some((name, arguments)) = job.program.split_first() else {
         return Err(Failure::new(RUN_FAILED, "no program was named"));
     };

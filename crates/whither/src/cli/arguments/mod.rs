@@ -2,7 +2,10 @@
 //! with arguments of its own has a file of its own.
 
 mod daemon;
+mod import;
 mod model;
+mod prof;
+mod record;
 mod run;
 
 use std::path::PathBuf;
@@ -13,7 +16,10 @@ use clap_complete::Shell;
 pub(crate) use self::daemon::{
     ConfigArgument, DaemonArguments, DaemonCommand, DaemonStart, DatabaseArgument,
 };
+pub(crate) use self::import::ImportArguments;
 pub(crate) use self::model::{CoreArgument, ModeArgument, ModelArguments};
+pub(crate) use self::prof::{By, ProfArguments};
+pub(crate) use self::record::RecordArguments;
 pub(crate) use self::run::{RunArguments, SyntaxArgument};
 use crate::output::ColourChoice;
 
@@ -51,6 +57,9 @@ pub(crate) enum Command {
     Run(RunArguments),
     Model(ModelArguments),
     Daemon(DaemonArguments),
+    Record(RecordArguments),
+    Import(ImportArguments),
+    Prof(ProfArguments),
     /// Say what this machine can measure, why not, and what to do
     Doctor,
     /// List what can be named on the command line

@@ -2,8 +2,13 @@
 //! here, before anything runs. A command with arguments of its own has a file of its own.
 
 mod daemon;
+mod database;
+mod import;
 mod model;
+mod prof;
+mod record;
 mod run;
+mod time;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,8 +22,14 @@ use vocab::Event;
 
 use self::daemon::daemon_job;
 pub(crate) use self::daemon::{Ask, DaemonJob, StartJob, What};
+pub(crate) use self::import::ImportJob;
+use self::import::import_job;
 pub(crate) use self::model::ModelJob;
 use self::model::model_job;
+use self::prof::prof_job;
+pub(crate) use self::prof::{EpochChoice, ProfJob};
+use self::record::record_job;
+pub(crate) use self::record::{ModelledRecord, RecordJob, Who};
 pub(crate) use self::run::RunJob;
 use self::run::run_job;
 use super::arguments::{Arguments, Command};
@@ -37,6 +48,9 @@ pub(crate) enum Job {
     Run(RunJob),
     Model(ModelJob),
     Daemon(DaemonJob),
+    Record(RecordJob),
+    Import(ImportJob),
+    Prof(ProfJob),
     Doctor,
     List(ListWhat),
     Completions(Shell),
@@ -67,7 +81,7 @@ impl Refused {
 }
 
 /// The commands that run a program once and pass its status through.
-const RUN_ONCE: [&str; 2] = ["run", "model"];
+const RUN_ONCE: [&str; 3] = ["run", "model", "record"];
 
 /// From argv.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Plan, Refused> {
@@ -107,6 +121,13 @@ fn plan(arguments: Arguments) -> Result<Plan, Failure> {
             Job::Model(model_job(model)?)
         }
         Command::Daemon(daemon) => Job::Daemon(daemon_job(daemon)?),
+        Command::Record(record) => {
+            output.stream = Stream::Stderr;
+            output.failure_status = RUN_FAILED;
+            Job::Record(record_job(record)?)
+        }
+        Command::Import(import) => Job::Import(import_job(import)?),
+        Command::Prof(prof) => Job::Prof(prof_job(prof)?),
         Command::Doctor => Job::Doctor,
         Command::List { what } => Job::List(what),
         Command::Completions { shell } => Job::Completions(shell),

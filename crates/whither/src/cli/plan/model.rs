@@ -32,7 +32,7 @@ pub(crate) struct ModelJob {
 
 impl ModelJob {
     /// The machine as its file says, beside a native run.
-    pub(super) fn plain(
+    pub(crate) fn plain(
         program: Vec<OsString>,
         machine: Option<&str>,
     ) -> Result<ModelJob, Failure> {
