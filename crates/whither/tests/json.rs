@@ -26,11 +26,17 @@ fn every_schema_and_every_key_is_documented() {
     let page = std::fs::read_to_string(page).unwrap();
     let folder = std::env::temp_dir().join(format!("whither-json-{}", std::process::id()));
     let database = folder.to_str().unwrap();
-    let commands: [&[&str]; 18] = [
+    let commands: &[&[&str]] = &[
         &["doctor"],
         &["list", "events"],
         &["list", "sets"],
         &["list", "machines"],
+        &["list", "metrics"],
+        &["list", "events", "--machine", "zen4"],
+        &["stat", "-e", "task-clock,cycles,page-faults", "--", "true"],
+        &["stat", "-I", "50", "-e", "task-clock", "--", "sleep", "0.1"],
+        &["stat", "--machine", "zen4", "--set", "ssb", "--", "true"],
+        &["stat", "--counters", "1", "-e", "task-clock,page-faults", "--", "true"],
         &[
             "run",
             "-F",
@@ -61,11 +67,14 @@ fn every_schema_and_every_key_is_documented() {
         &["prof", "by", "host"],
         &["import", database],
         &["model", "--record", "/dev/null", "--", "true"],
+        &["measure", "--runs", "4", "--vary", "env", "--", "true"],
+        &["measure", "--machine", "zen4", "--counters", "2", "-e", "cycles,loads", "--", "true"],
+        &["measure", "--runs", "3", "--compare", "true", "true"],
     ];
     for arguments in commands {
         let output = Command::new(env!("CARGO_BIN_EXE_whither"))
             .arg("--json")
-            .args(arguments)
+            .args(*arguments)
             .env("WHITHER_DB", database)
             .output()
             .unwrap();

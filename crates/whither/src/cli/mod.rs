@@ -5,6 +5,7 @@ mod plan;
 
 pub(crate) use arguments::{Arguments, By, ConfigArgument};
 pub(crate) use plan::{
-    Ask, DaemonJob, EpochChoice, ImportJob, Job, ListWhat, ModelJob, ModelledRecord, Plan, ProfJob,
-    RecordJob, RunJob, StartJob, What, Who, event_table, parse,
+    Ask, DaemonJob, EpochChoice, Form, ImportJob, Job, ListJob, ListWhat, MeasureJob, ModelJob,
+    ModelledRecord, Plan, ProfJob, RecordJob, RunJob, StartJob, StatJob, Varies, WarmUp, What, Who,
+    Whom, event_table, parse, software_set,
 };

@@ -24,7 +24,7 @@ use crate::cli::RunJob;
 use crate::failure::{Failure, RUN_FAILED};
 use crate::output::Output;
 pub(crate) use images::Images;
-pub(crate) use program::{exec_failure, find as find_program};
+pub(crate) use program::{Program, exec_failure, find as find_program};
 use report::Report;
 pub(crate) use report::{tone, unplaced_name};
 pub(crate) use sample::{kernel_layout, online_cpus, parse_cpus};

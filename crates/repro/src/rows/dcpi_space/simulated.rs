@@ -128,3 +128,19 @@ fn poisson(rng: &mut Rng, mean: f64) -> u64 {
         (-2.0 * uniform().max(1e-300).ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos();
     (mean + mean.sqrt() * normal).round().max(0.0) as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_week_follows_from_its_seed_and_has_the_samples_it_should() {
+        let (one, same) = (Week::new(7, 0.005).part(0, 7), Week::new(7, 0.005).part(0, 7));
+        assert_eq!(one, same);
+        assert_ne!(one, Week::new(8, 0.005).part(0, 7));
+        let expected = SAMPLES * 0.005 / 7.0 * (1.0 + SECOND_EVENT);
+        let off = (one.tally.stored.as_f64() - expected).abs() / expected.sqrt();
+        assert!(off < 5.0, "{off} standard deviations");
+        assert_eq!(one.images.len() as u64, IMAGES);
+    }
+}

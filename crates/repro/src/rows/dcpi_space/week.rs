@@ -102,3 +102,21 @@ fn folder_bytes(folder: &Path) -> std::io::Result<u64> {
     }
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_week_meets_the_goals_and_is_read_back_whole() {
+        let name = format!("whither-week-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let samples = write_week(&folder, 0.005, || ()).unwrap();
+        let epoch = Database::open(&folder).epochs().unwrap().value.remove(0);
+        let (pairs, bytes) = (pairs(&epoch).unwrap(), folder_bytes(&folder).unwrap());
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(epoch.tally().stored, samples);
+        assert!(pairs > 50_000, "{pairs}");
+        assert!(bytes <= 4 * pairs, "{bytes} bytes for {pairs} pairs");
+    }
+}

@@ -34,7 +34,7 @@ const HERTZ: u64 = 19_997;
 const ENTRY: usize = 16;
 const LINE: usize = 64;
 /// The table of the default rate.
-const BYTES: usize = 128 * 1024;
+const BYTES: usize = 256 * 1024;
 /// Samples of a piece: what the default rate brings between two drains.
 const PIECE: usize = 50_000;
 
@@ -337,6 +337,14 @@ mod tests {
         assert_eq!(lines(shape(6), None), 2.25);
         // The third entry ends at 48: inside the line, or sixteen bytes into the next.
         assert_eq!(lines(shape(6), Some(2)), 1.5);
+    }
+
+    #[test]
+    fn ours_is_what_the_collector_uses_by_default() {
+        let geometry = collect::Geometry::for_rate(997);
+        assert_eq!(geometry.ways as usize, OURS.ways);
+        assert_eq!(1_usize << geometry.bucket_bits, OURS.buckets);
+        assert_eq!(geometry.table_bytes() as usize, BYTES);
     }
 
     #[test]

@@ -3,10 +3,12 @@
 
 mod daemon;
 mod import;
+mod measure;
 mod model;
 mod prof;
 mod record;
 mod run;
+mod stat;
 
 use std::path::PathBuf;
 
@@ -17,10 +19,12 @@ pub(crate) use self::daemon::{
     ConfigArgument, DaemonArguments, DaemonCommand, DaemonStart, DatabaseArgument,
 };
 pub(crate) use self::import::ImportArguments;
+pub(crate) use self::measure::{MeasureArguments, VaryArgument};
 pub(crate) use self::model::{CoreArgument, ModeArgument, ModelArguments};
 pub(crate) use self::prof::{By, ProfArguments};
 pub(crate) use self::record::RecordArguments;
 pub(crate) use self::run::{RunArguments, SyntaxArgument};
+pub(crate) use self::stat::StatArguments;
 use crate::output::ColourChoice;
 
 /// Where have all the cycles gone?
@@ -56,6 +60,8 @@ pub(crate) struct Speech {
 pub(crate) enum Command {
     Run(RunArguments),
     Model(ModelArguments),
+    Stat(StatArguments),
+    Measure(Box<MeasureArguments>),
     Daemon(DaemonArguments),
     Record(RecordArguments),
     Import(ImportArguments),
@@ -67,6 +73,9 @@ pub(crate) enum Command {
         /// What to list
         #[arg(value_enum)]
         what: ListArgument,
+        /// Events, sets and metrics of this modelled machine instead of this host's
+        #[arg(long, value_name = "MACHINE")]
+        machine: Option<String>,
     },
     /// Print the completion script of a shell
     Completions {
@@ -88,8 +97,12 @@ pub(crate) enum ListArgument {
     Events,
     /// Sets of events
     Sets,
+    /// Measures computed from counts, with their formulas
+    Metrics,
     /// Descriptions of processors
     Machines,
+    /// Every event, set and formula as the page docs/EVENTS.md
+    Reference,
 }
 
 #[cfg(test)]
