@@ -1,6 +1,5 @@
 //! The one who reads: any number of them, never in anyone's way.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use vocab::{Epoch, Event, Profile, Tally};
@@ -196,16 +195,8 @@ impl EpochEntry {
         texts: &mut Texts,
         mut take: impl FnMut(&Batch, &Texts),
     ) -> Result<(), StoreError> {
-        let path = self.folder.join(&entry.file);
-        let file = File::open(&path).map_err(StoreError::io("read", &path))?;
-        let length = file.metadata().map_err(StoreError::io("read", &path))?.len();
-        if length != entry.bytes {
-            let what = format!("it has {length} of {} bytes", entry.bytes);
-            return Err(StoreError::Damaged { path, what });
-        }
-        let damaged = StoreError::damaged(&path);
-        let mut rows = Rows::open(spec, file, wanted).map_err(&damaged)?;
-        while let Some(batch) = rows.next(texts).map_err(&damaged)? {
+        let mut rows = Rows::open(spec, &self.folder.join(&entry.file), entry, wanted)?;
+        while let Some(batch) = rows.next(texts)? {
             take(&batch, texts);
         }
         Ok(())

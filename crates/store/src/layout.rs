@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! DB/                        0700
-//!   HOST/                    0700, written by one process at a time
+//!   HOST/                    0700, written by one process at a time; HOST.record and HOST.import
+//!                            are parts of their own, for those who write beside a daemon
 //!     lock                   who writes
 //!     000012/                the twelfth epoch of this host
 //!       epoch.json           what belongs to it

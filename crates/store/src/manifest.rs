@@ -142,6 +142,16 @@ pub(crate) struct TableEntry {
     pub(crate) file: String,
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
+    pub(crate) checks: Checks,
+}
+
+/// What the file's bytes must hash to: a part that is not read is not checked.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Checks {
+    /// Where the last column chunk ends and the footer begins.
+    pub(crate) footer_at: u64,
+    /// xxHash64 in hexadecimal: of each column chunk, row group after row group, then the footer.
+    pub(crate) xxh64: Vec<String>,
 }
 
 /// What became of a segment's samples: entries = stored + unplaced + lost.

@@ -138,3 +138,24 @@ fn epochs_follow_each_other_whatever_the_clock_says() {
     let order: Vec<(u64, u64)> = epochs.iter().map(|e| (e.number(), e.began_unix_ns())).collect();
     assert_eq!(order, [(1, 500), (2, 900), (3, 100)]);
 }
+
+#[test]
+fn a_writer_that_was_killed_while_it_began_an_epoch_is_no_obstacle() {
+    let folder = Folder::new("begin");
+    let mut writer = Writer::open(folder.path(), "h").unwrap();
+    writer.begin(facts(), 1).unwrap();
+    writer.append(&full(0), SPAN).unwrap();
+    drop(writer);
+    std::fs::create_dir(folder.path().join("h/000002")).unwrap();
+    std::fs::write(folder.path().join("h/000002/.new-epoch.json"), "{").unwrap();
+    let mut writer = Writer::open(folder.path(), "h").unwrap();
+    assert_eq!(writer.resume(90).unwrap(), Some(1));
+    drop(writer);
+    // A manifest that cannot be read is left where it is, and another epoch begins.
+    std::fs::write(folder.path().join("h/000001/epoch.json"), "{").unwrap();
+    let mut writer = Writer::open(folder.path(), "h").unwrap();
+    assert_eq!(writer.resume(91).unwrap(), None);
+    assert_eq!(writer.begin(facts(), 92).unwrap(), 2);
+    let found = Database::open(folder.path()).epochs().unwrap();
+    assert_eq!((found.value.len(), found.troubles.len()), (1, 1));
+}

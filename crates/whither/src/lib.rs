@@ -12,16 +12,20 @@
 
 mod cli;
 mod daemon;
+mod database;
 mod doctor;
 mod failure;
 mod generate;
 mod host_events;
+mod import;
 mod list;
 mod measure;
 mod model;
 mod modelled_counters;
 mod output;
+mod prof;
 mod progress;
+mod record;
 mod run;
 mod stat;
 
@@ -50,6 +54,9 @@ fn execute(plan: &Plan) -> Result<u8, Failure> {
         Job::Stat(job) => stat::stat(job, &plan.output),
         Job::Measure(job) => measure::measure(job, &plan.output),
         Job::Daemon(job) => daemon::daemon(job, &plan.output),
+        Job::Record(job) => record::record(job, &plan.output),
+        Job::Import(job) => import::import(job, &plan.output),
+        Job::Prof(job) => prof::prof(job, &plan.output),
         Job::Doctor => plan.output.write(&doctor::doctor()).map(|()| 0),
         Job::List(job) => list::list(job, &plan.output).map(|()| 0),
         Job::Completions(shell) => generate::completions(*shell, &plan.output).map(|()| 0),

@@ -24,6 +24,8 @@ fn keys(value: &Value, found: &mut BTreeSet<String>) {
 fn every_schema_and_every_key_is_documented() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/JSON.md");
     let page = std::fs::read_to_string(page).unwrap();
+    let folder = std::env::temp_dir().join(format!("whither-json-{}", std::process::id()));
+    let database = folder.to_str().unwrap();
     let commands: &[&[&str]] = &[
         &["doctor"],
         &["list", "events"],
@@ -48,6 +50,22 @@ fn every_schema_and_every_key_is_documented() {
         &["model", "--", "true"],
         &["run", "--model", "--", "true"],
         &["daemon", "status", "--db", "/no/such/database"],
+        &[
+            "record",
+            "-F",
+            "1999",
+            "--",
+            "sh",
+            "-c",
+            "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done",
+        ],
+        &["prof", "by", "image"],
+        &["prof", "by", "procedure"],
+        &["prof", "by", "process"],
+        &["prof", "by", "event"],
+        &["prof", "by", "epoch"],
+        &["prof", "by", "host"],
+        &["import", database],
         &["model", "--record", "/dev/null", "--", "true"],
         &["measure", "--runs", "4", "--vary", "env", "--", "true"],
         &["measure", "--machine", "zen4", "--counters", "2", "-e", "cycles,loads", "--", "true"],
@@ -57,6 +75,7 @@ fn every_schema_and_every_key_is_documented() {
         let output = Command::new(env!("CARGO_BIN_EXE_whither"))
             .arg("--json")
             .args(*arguments)
+            .env("WHITHER_DB", database)
             .output()
             .unwrap();
         let printed = if output.stdout.is_empty() { &output.stderr } else { &output.stdout };
@@ -72,4 +91,5 @@ fn every_schema_and_every_key_is_documented() {
             assert!(known.iter().any(|k| page.contains(k)), "{arguments:?} prints '{key}'");
         }
     }
+    std::fs::remove_dir_all(&folder).unwrap();
 }

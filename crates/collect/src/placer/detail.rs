@@ -53,8 +53,11 @@ impl Placer {
     /// The kernel or a module, as a recording's own map of its machine tells it.
     pub fn take_kernel_map(&mut self, mapping: &Mapping) {
         let path = mapping.path.as_str();
-        // A kernel that hides its addresses is recorded at 0: that places nothing.
-        if mapping.start.0 == 0 || path.starts_with("[guest") {
+        // Old recordings map all memory from 0 on and say where the text begins beside it; a
+        // kernel that hides its addresses says 0 there too, and that places nothing.
+        let start = if mapping.start.0 == 0 { mapping.file_offset } else { mapping.start.0 };
+        let end = mapping.start.0.saturating_add(mapping.length);
+        if start == 0 || start >= end || path.starts_with("[guest") {
             return;
         }
         let image = if path.starts_with("[kernel") {
@@ -66,7 +69,7 @@ impl Placer {
             Image { kind: ImageKind::Module, path, build_id: mapping.build_id }
         };
         let image = self.profile.image_id(&image);
-        self.kernel_maps.map(mapping.start, mapping.length, image, Offset(0));
+        self.kernel_maps.map(Pc(start), end - start, image, Offset(0));
     }
 
     /// A chain of calls, the innermost first.
@@ -173,6 +176,22 @@ mod tests {
         let offsets: Vec<u64> = profile.counts.keys().map(|spot| spot.offset.0).collect();
         assert_eq!(offsets, [5, 7]);
         assert_eq!(profile.tally.unplaced_total(), Count(1));
+    }
+
+    #[test]
+    fn a_kernel_that_is_mapped_from_zero_begins_where_its_text_does() {
+        let text = 0xffff_ffff_8100_0190;
+        let mut placer = placer();
+        let whole = Mapping {
+            length: 0xffff_ffff_9fff_ffff,
+            file_offset: text,
+            ..mapping("[kernel.kallsyms]_stext", 0)
+        };
+        placer.take_kernel_map(&whole);
+        placer.take_kernel_map(&mapping("[kernel.kallsyms]_text", 0));
+        placer.take_sample(EVENT, SampleMode::Kernel, Pid(1), Pc(text + 3));
+        let profile = placer.finish();
+        assert_eq!(profile.counts.keys().map(|spot| spot.offset.0).collect::<Vec<_>>(), [3]);
     }
 
     #[test]

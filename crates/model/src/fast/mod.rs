@@ -97,6 +97,11 @@ impl<W: Watcher> FastCore<W> {
         &self.engine.watcher
     }
 
+    /// The watcher, to take from it what it has seen.
+    pub fn watcher_mut(&mut self) -> &mut W {
+        &mut self.engine.watcher
+    }
+
     /// Lets everything in flight retire.
     pub fn finish(&mut self) {
         if self.engine.group.is_open {

@@ -67,7 +67,7 @@ pub const ROWS: &[Row] = &[
     Row { name: "mux-threads", run: mux_threads::run, smoke: None },
     Row { name: "ssb-overhead", run: ssb_overhead::run, smoke: None },
     Row { name: "dcpi-overhead", run: dcpi_overhead::run, smoke: None },
-    Row { name: "dcpi-space", run: dcpi_space::run, smoke: None },
+    Row { name: "dcpi-space", run: dcpi_space::run, smoke: Some(dcpi_space::smoke) },
     Row { name: "dcpi-table", run: dcpi_table::run, smoke: None },
 ];
 

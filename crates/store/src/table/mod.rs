@@ -8,6 +8,7 @@
 //! ```
 
 mod batch;
+mod check;
 mod merge;
 mod read;
 mod spec;
@@ -15,6 +16,7 @@ mod texts;
 mod write;
 
 pub(crate) use batch::{Batch, Column, Lists};
+pub(crate) use check::{checks_of, hash_range};
 pub(crate) use merge::{Merge, Progress, Source};
 pub(crate) use read::{Rows, Wanted};
 pub(crate) use spec::{Kind, Packing, Spec, key, sum};

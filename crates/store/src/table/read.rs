@@ -1,14 +1,18 @@
 //! Batches out of a Parquet file.
 
 use std::fs::File;
+use std::path::{Path, PathBuf};
 
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::statistics::Statistics;
 
-use super::{Batch, Column, Kind, Lists, Spec, Symbol, Texts};
+use super::{Batch, Column, Kind, Lists, Spec, Symbol, Texts, hash_range};
+use crate::StoreError;
+use crate::manifest::{Checks, TableEntry};
 
 /// What of a table is wanted.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -19,36 +23,52 @@ pub(crate) struct Wanted {
     pub(crate) only: Vec<(&'static str, String)>,
 }
 
-/// A table's file, read one row group at a time.
+/// A table's file, read one row group at a time. Each part is checked before it is parsed.
 pub(crate) struct Rows {
     spec: &'static Spec,
+    path: PathBuf,
+    file: File,
     reader: SerializedFileReader<File>,
+    checks: Checks,
     wanted: Wanted,
     next_group: usize,
 }
 
 impl Rows {
-    /// Opens a file and checks that it has the columns.
+    /// Opens a file and checks that it is the one that was written.
     pub(crate) fn open(
         spec: &'static Spec,
-        file: File,
+        path: &Path,
+        entry: &TableEntry,
         wanted: &Wanted,
-    ) -> Result<Rows, ParquetError> {
-        let reader = SerializedFileReader::new(file)?;
+    ) -> Result<Rows, StoreError> {
+        let file = File::open(path).map_err(StoreError::io("read", path))?;
+        let length = file.metadata().map_err(StoreError::io("read", path))?.len();
+        let damaged = |what: String| StoreError::Damaged { path: path.to_owned(), what };
+        if length != entry.bytes {
+            return Err(damaged(format!("it has {length} of {} bytes", entry.bytes)));
+        }
+        let checks = entry.checks.clone();
+        let footer = hash_range(&file, checks.footer_at..length);
+        if footer.map_err(StoreError::io("read", path))? != last(&checks) {
+            return Err(damaged("its footer has changed".into()));
+        }
+        let handle = file.try_clone().map_err(StoreError::io("read", path))?;
+        let reader = SerializedFileReader::new(handle).map_err(StoreError::damaged(path))?;
         let schema = reader.metadata().file_metadata().schema_descr();
         for (place, column) in spec.columns.iter().enumerate() {
             let found = (place < schema.num_columns()).then(|| schema.column(place));
             let fits = found.is_some_and(|found| found.path().parts() == column.path());
             if !fits {
-                let what = format!("it has no column '{}'", column.name);
-                return Err(ParquetError::General(what));
+                return Err(damaged(format!("it has no column '{}'", column.name)));
             }
         }
-        Ok(Rows { spec, reader, wanted: wanted.clone(), next_group: 0 })
+        let (path, wanted) = (path.to_owned(), wanted.clone());
+        Ok(Rows { spec, path, file, reader, checks, wanted, next_group: 0 })
     }
 
     /// The next row group that may hold what is wanted; `None` at the end.
-    pub(crate) fn next(&mut self, texts: &mut Texts) -> Result<Option<Batch>, ParquetError> {
+    pub(crate) fn next(&mut self, texts: &mut Texts) -> Result<Option<Batch>, StoreError> {
         while self.next_group < self.reader.num_row_groups() {
             let group = self.next_group;
             self.next_group += 1;
@@ -57,6 +77,23 @@ impl Rows {
             }
         }
         Ok(None)
+    }
+
+    /// Whether a column of a row group is as it was written.
+    fn check(&self, group: usize, column: usize) -> Result<(), StoreError> {
+        let metadata = self.reader.metadata();
+        let place = group * self.spec.columns.len() + column;
+        let range =
+            metadata.row_group(group).columns().get(column).map(ColumnChunkMetaData::byte_range);
+        let (start, length) = range.unwrap_or((0, 0));
+        let hash = hash_range(&self.file, start..start.saturating_add(length))
+            .map_err(StoreError::io("read", &self.path))?;
+        if self.checks.xxh64.get(place) == Some(&hash) {
+            return Ok(());
+        }
+        let name = self.spec.columns.get(column).map_or("?", |column| column.name);
+        let what = format!("its column '{name}' has changed");
+        Err(StoreError::Damaged { path: self.path.clone(), what })
     }
 
     fn may_hold(&self, group: usize) -> bool {
@@ -72,24 +109,32 @@ impl Rows {
         })
     }
 
-    fn group(&self, group: usize, texts: &mut Texts) -> Result<Batch, ParquetError> {
-        let reader = self.reader.get_row_group(group)?;
+    fn group(&self, group: usize, texts: &mut Texts) -> Result<Batch, StoreError> {
+        let damaged = StoreError::damaged(&self.path);
+        let reader = self.reader.get_row_group(group).map_err(&damaged)?;
         let rows = usize::try_from(reader.metadata().num_rows()).unwrap_or(0);
         let mut columns = Vec::with_capacity(self.spec.columns.len());
         for (place, column) in self.spec.columns.iter().enumerate() {
             let read = if self.wanted.without.contains(&column.name) {
                 absent(column.kind, rows)
             } else {
-                read_column(column.kind, reader.get_column_reader(place)?, rows, texts)?
+                self.check(group, place)?;
+                let from = reader.get_column_reader(place).map_err(&damaged)?;
+                read_column(column.kind, from, rows, texts).map_err(&damaged)?
             };
             if read.len() != rows {
                 let what = format!("column '{}' has {} of {rows} rows", column.name, read.len());
-                return Err(ParquetError::General(what));
+                return Err(damaged(ParquetError::General(what)));
             }
             columns.push(read);
         }
         Ok(Batch { spec: self.spec, columns })
     }
+}
+
+/// The footer's checksum.
+fn last(checks: &Checks) -> &str {
+    checks.xxh64.last().map_or("", String::as_str)
 }
 
 /// A column that was not asked for.

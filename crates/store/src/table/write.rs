@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
@@ -42,9 +43,11 @@ impl<W: Write + Send> TableFile<W> {
         group.close().map(drop)
     }
 
-    /// Writes the footer and gives back what was written to.
-    pub(crate) fn finish(self) -> Result<W, ParquetError> {
-        self.writer.into_inner()
+    /// Writes the footer and says where everything lies.
+    pub(crate) fn finish(mut self) -> Result<ParquetMetaData, ParquetError> {
+        let metadata = self.writer.finish()?;
+        self.writer.inner_mut().flush()?;
+        Ok(metadata)
     }
 }
 

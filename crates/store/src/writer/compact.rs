@@ -9,7 +9,6 @@
 //! into one segment.
 
 use std::collections::{HashSet, VecDeque};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::segment::{self, Output};
@@ -98,10 +97,8 @@ impl Merging {
         entry: &TableEntry,
     ) -> Result<Source<'static, StoreError>, StoreError> {
         let path = self.folder.join(&entry.file);
-        let file = File::open(&path).map_err(StoreError::io("read", &path))?;
-        let damaged = StoreError::damaged(&path);
-        let mut rows = Rows::open(spec, file, &Wanted::default()).map_err(&damaged)?;
-        Ok(Box::new(move |texts| rows.next(texts).map_err(&damaged)))
+        let mut rows = Rows::open(spec, &path, entry, &Wanted::default())?;
+        Ok(Box::new(move |texts| rows.next(texts)))
     }
 
     /// What takes the place of the chosen segments.

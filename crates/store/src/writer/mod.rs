@@ -53,7 +53,15 @@ struct OpenEpoch {
 impl Writer {
     /// Takes the lock of a host's part of a database, making both if they are not there.
     pub fn open(root: &Path, host: &str) -> Result<Writer, StoreError> {
-        let folder = layout::host_folder(root, host);
+        Writer::in_folder(layout::host_folder(root, host), host)
+    }
+
+    /// The same for one who writes beside the host's main writer, in a part of its own.
+    pub fn open_beside(root: &Path, host: &str, writer: &str) -> Result<Writer, StoreError> {
+        Writer::in_folder(layout::host_folder(root, &format!("{host}.{writer}")), host)
+    }
+
+    fn in_folder(folder: PathBuf, host: &str) -> Result<Writer, StoreError> {
         durable::create_folder(&folder)?;
         let lock = Lock::take(&folder, host)?;
         Ok(Writer {
@@ -85,10 +93,10 @@ impl Writer {
     }
 
     /// Goes on with the last epoch, unless it has ended or there is none. The time since its last
-    /// append is recorded as a gap.
+    /// append is recorded as a gap. An epoch whose manifest cannot be read is left as it is, for
+    /// somebody to look at: readers tell of it, and the caller begins another.
     pub fn resume(&mut self, now_unix_ns: u64) -> Result<Option<u64>, StoreError> {
-        let Some((number, folder)) = layout::epochs(&self.folder)?.pop() else { return Ok(None) };
-        let mut manifest = Manifest::read(&folder)?;
+        let Some((number, folder, mut manifest)) = self.last_epoch()? else { return Ok(None) };
         if manifest.ended_unix_ns.is_some() {
             return Ok(None);
         }
@@ -105,6 +113,21 @@ impl Writer {
         let known = segment::known_images(&folder, &manifest);
         self.open = Some(OpenEpoch { folder, manifest, known });
         Ok(Some(number))
+    }
+
+    /// The last epoch that has a manifest. A folder without one is what a writer that was killed
+    /// leaves, or retention: it goes.
+    fn last_epoch(&self) -> Result<Option<(u64, PathBuf, Manifest)>, StoreError> {
+        for (number, folder) in layout::epochs(&self.folder)?.into_iter().rev() {
+            match Manifest::read(&folder) {
+                Ok(manifest) => return Ok(Some((number, folder, manifest))),
+                Err(error) if error.is_gone() => {
+                    std::fs::remove_dir_all(&folder).map_err(StoreError::io("remove", &folder))?;
+                }
+                Err(_) => return Ok(None),
+            }
+        }
+        Ok(None)
     }
 
     /// The epoch that is open, as a profile names it.

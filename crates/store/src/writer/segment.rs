@@ -9,8 +9,8 @@ use vocab::{Image, Profile};
 use crate::StoreError;
 use crate::durable::{self, Unfinished};
 use crate::lock::Lock;
-use crate::manifest::{self, Manifest, TableEntry};
-use crate::table::{Batch, ROWS_PER_GROUP, Rows, TableFile, Texts, Wanted};
+use crate::manifest::{self, Checks, Manifest, TableEntry};
+use crate::table::{Batch, ROWS_PER_GROUP, Rows, TableFile, Texts, Wanted, checks_of};
 use crate::tables::{Fill, IMAGES, image_of};
 
 /// Writes a profile's tables; empty ones get no file.
@@ -75,7 +75,13 @@ impl Output {
         let unfinished = Unfinished::create(&path)?;
         let handle = unfinished.file.try_clone().map_err(StoreError::io("write", &path))?;
         let table = TableFile::new(spec, handle).map_err(StoreError::damaged(&path))?;
-        let entry = TableEntry { table: spec.name.into(), file, rows: 0, bytes: 0 };
+        let entry = TableEntry {
+            table: spec.name.into(),
+            file,
+            rows: 0,
+            bytes: 0,
+            checks: Checks::default(),
+        };
         Ok(Output { unfinished, table, entry })
     }
 
@@ -92,11 +98,14 @@ impl Output {
         let Output { unfinished, table, mut entry } = self;
         let path = unfinished.path().to_owned();
         let written = table.finish().map_err(StoreError::not_written(&path));
-        let length = written.and_then(|file| {
-            file.metadata().map(|m| m.len()).map_err(StoreError::io("write", &path))
+        let checked = written.and_then(|metadata| {
+            let length = unfinished.file.metadata().map(|m| m.len());
+            let checks = length
+                .and_then(|length| Ok((length, checks_of(&unfinished.file, &metadata, length)?)));
+            checks.map_err(StoreError::io("write", &path))
         });
-        match length {
-            Ok(length) => entry.bytes = length,
+        match checked {
+            Ok((length, checks)) => (entry.bytes, entry.checks) = (length, checks),
             Err(error) => {
                 unfinished.discard();
                 return Err(error);
@@ -158,8 +167,8 @@ pub(crate) fn known_images(folder: &Path, manifest: &Manifest) -> HashSet<Image>
     let files = manifest.segments.iter().flat_map(|segment| &segment.files);
     for entry in files.filter(|entry| entry.table == IMAGES.name) {
         let mut texts = Texts::default();
-        let Ok(file) = File::open(folder.join(&entry.file)) else { continue };
-        let Ok(mut rows) = Rows::open(&IMAGES, file, &Wanted::default()) else { continue };
+        let path = folder.join(&entry.file);
+        let Ok(mut rows) = Rows::open(&IMAGES, &path, entry, &Wanted::default()) else { continue };
         while let Ok(Some(batch)) = rows.next(&mut texts) {
             for row in 0..batch.rows() {
                 let text = |column| texts.text(batch.text(column, row));

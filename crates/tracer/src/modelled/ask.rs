@@ -2,6 +2,8 @@
 
 use model::core::{Ideal, Mode, Settings};
 
+use super::InterruptAsk;
+
 /// Which core times the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CoreAsk {
@@ -16,6 +18,8 @@ pub enum CoreAsk {
     },
     /// The core that steps cycle by cycle.
     Reference,
+    /// The one-pass core, of which samples are published instead of its account.
+    Interrupts(InterruptAsk),
     /// No core: only caches, translation and predictors, to see what warming costs.
     Warm,
 }
@@ -48,6 +52,7 @@ impl ModelAsk {
             CoreAsk::Sampled { error_ppm, seed } => format!("sampled:{error_ppm}:{seed}"),
             CoreAsk::Reference => "reference".to_owned(),
             CoreAsk::Warm => "warm".to_owned(),
+            CoreAsk::Interrupts(ask) => ask.to_word(),
         };
         let mode = MODES.iter().find(|(_, mode)| *mode == self.settings.mode);
         let mode = mode.map_or("native", |(name, _)| name);
@@ -61,6 +66,9 @@ impl ModelAsk {
             "fast" => CoreAsk::Fast,
             "reference" => CoreAsk::Reference,
             "warm" => CoreAsk::Warm,
+            word if word.starts_with("interrupts:") => {
+                CoreAsk::Interrupts(InterruptAsk::from_word(word)?)
+            }
             sampled => {
                 let (error, seed) = sampled.strip_prefix("sampled:")?.split_once(':')?;
                 CoreAsk::Sampled { error_ppm: error.parse().ok()?, seed: seed.parse().ok()? }

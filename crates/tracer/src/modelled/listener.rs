@@ -12,6 +12,7 @@ use model::sampled::{Plan, SampledCore};
 use model::stream::{Access, BlockId, CoreListener, StaticBlock};
 use model::warm::Warmer;
 
+use super::interrupts::Interrupted;
 use super::{CHUNK_ROWS, CoreAsk, ModelAsk, ROW_WORDS};
 use crate::results::Publisher;
 use crate::tally::{CurrentResults, current};
@@ -22,7 +23,7 @@ pub const TOTALS_EVERY: u64 = 1 << 16;
 pub const ROWS_EVERY: u64 = 1 << 26;
 
 /// System calls after which a thread may not come back: execve, exit, exit_group, execveat.
-const LAST_CALLS: [u64; 4] = [59, 60, 231, 322];
+pub(super) const LAST_CALLS: [u64; 4] = [59, 60, 231, 322];
 
 /// The listener that is asked for; none if the machine file cannot be read, which the launcher
 /// has made sure of.
@@ -44,6 +45,10 @@ pub fn make(ask: &ModelAsk, current: CurrentResults, thread: u32) -> Option<Box<
         CoreAsk::Reference => {
             let core = ReferenceCore::new(&machine, ask.settings);
             Some(Box::new(Modelled::new(core, current, thread)))
+        }
+        CoreAsk::Interrupts(interrupts) => {
+            let sampler = interrupts.sampler(&machine, thread).ok()?;
+            Some(Box::new(Interrupted::new(&machine, ask.settings, sampler, current, thread)))
         }
         CoreAsk::Warm => Some(Box::new(Warmer::new(&machine))),
     }

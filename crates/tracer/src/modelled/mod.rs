@@ -12,11 +12,13 @@
 
 mod ask;
 pub mod counting;
+mod interrupts;
 mod listener;
 mod read;
 
 pub use ask::{CoreAsk, ModelAsk};
 pub use counting::CountAsk;
+pub use interrupts::{InterruptAsk, SAMPLED_MOST};
 pub use listener::{Modelled, ROWS_EVERY, TOTALS_EVERY, make};
 pub use read::{InstructionRow, ModelledThread};
 
@@ -27,4 +29,5 @@ pub(crate) const ROW_WORDS: usize = 3 + HAPPENINGS;
 /// How many rows a chunk of the results file holds.
 pub(crate) const CHUNK_ROWS: usize = 128;
 
+const _: () = assert!(SAMPLED_MOST + 2 <= ROW_WORDS);
 const _: () = assert!(CHUNK_ROWS * ROW_WORDS * 8 <= crate::results::CHUNK_PAYLOAD_BYTES);

@@ -42,6 +42,19 @@ impl InstructionRow {
         }
     }
 
+    /// How many samples of the n-th event fell on it, where samples were asked for.
+    pub fn samples(&self, event: usize) -> u64 {
+        match event.checked_sub(1) {
+            None => self.ticks,
+            Some(place) => self.happenings.get(place).copied().unwrap_or(0),
+        }
+    }
+
+    /// How many interrupts its thread lost, where samples were asked for; in one row of a thread.
+    pub fn lost(&self) -> u64 {
+        self.timed
+    }
+
     /// How often something happened to it in the runs that were timed.
     pub fn happenings(&self, event: Event) -> Option<u64> {
         event.happening().and_then(|place| self.happenings.get(place).copied())

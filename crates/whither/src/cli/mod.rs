@@ -3,8 +3,9 @@
 mod arguments;
 mod plan;
 
-pub(crate) use arguments::{Arguments, ConfigArgument};
+pub(crate) use arguments::{Arguments, By, ConfigArgument};
 pub(crate) use plan::{
-    Ask, DaemonJob, Form, Job, ListJob, ListWhat, MeasureJob, ModelJob, Plan, RunJob, StartJob,
-    StatJob, Varies, WarmUp, What, Whom, event_table, parse, software_set,
+    Ask, DaemonJob, EpochChoice, Form, ImportJob, Job, ListJob, ListWhat, MeasureJob, ModelJob,
+    ModelledRecord, Plan, ProfJob, RecordJob, RunJob, StartJob, StatJob, Varies, WarmUp, What, Who,
+    Whom, event_table, parse, software_set,
 };

@@ -25,7 +25,7 @@ pub(crate) const CYCLES: EventId = EventId(0);
 /// The event of the profile that holds how often instructions ran.
 pub(crate) const RUNS: EventId = EventId(1);
 /// No kernel has this kind: the event was counted by a model.
-const MODELLED: u32 = u32::MAX;
+pub(crate) const MODELLED: u32 = u32::MAX;
 
 /// One process of the program.
 #[derive(Clone, Debug)]
@@ -130,20 +130,9 @@ impl ModelledRun {
         place: usize,
         row: &InstructionRow,
     ) {
-        let Some(code) = placed.block.instructions.get(place) else { return };
-        let start = placed.block.instructions.first().map_or(code.pc, |first| first.pc);
-        let (kind, path, offset) = match placed.place {
-            Some(found) => {
-                let path = process.images.get(found.image as usize).cloned().unwrap_or_default();
-                (ImageKind::File, path, found.offset.wrapping_add(code.pc.wrapping_sub(start)))
-            }
-            None => {
-                let path = format!("[generated code of process {}]", process.key.pid);
-                (ImageKind::Generated(Pid(process.key.pid)), path, code.pc)
-            }
-        };
-        let image = self.profile.image_id(&Image { kind, path, build_id: None });
-        let spot = |event| Spot { image, offset: Offset(offset), event };
+        let Some((image, offset)) = place_of(process, placed, place) else { return };
+        let image = self.profile.image_id(&image);
+        let spot = |event| Spot { image, offset, event };
         match row.ticks_of_all() {
             Some(ticks) => self.profile.store(spot(CYCLES), Count(ticks)),
             None => self.untimed += Count(row.runs),
@@ -158,6 +147,27 @@ impl ModelledRun {
     pub(crate) fn instructions(&self) -> u64 {
         self.totals.of(ModelEvent::Instructions).value as u64
     }
+}
+
+/// Where an instruction of a block lies.
+pub(crate) fn place_of(
+    process: &ProcessCounts,
+    placed: &PlacedBlock,
+    place: usize,
+) -> Option<(Image, Offset)> {
+    let code = placed.block.instructions.get(place)?;
+    let start = placed.block.instructions.first().map_or(code.pc, |first| first.pc);
+    let (kind, path, offset) = match placed.place {
+        Some(found) => {
+            let path = process.images.get(found.image as usize).cloned().unwrap_or_default();
+            (ImageKind::File, path, found.offset.wrapping_add(code.pc.wrapping_sub(start)))
+        }
+        None => {
+            let path = format!("[generated code of process {}]", process.key.pid);
+            (ImageKind::Generated(Pid(process.key.pid)), path, code.pc)
+        }
+    };
+    Some((Image { kind, path, build_id: None }, Offset(offset)))
 }
 
 /// Every event's total with its uncertainty; exact where everything was timed.

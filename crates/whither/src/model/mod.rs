@@ -12,7 +12,7 @@ mod replay;
 mod stack;
 mod view;
 
-pub(crate) use account::{CYCLES, ModelledRun, RUNS, cycles_of};
+pub(crate) use account::{CYCLES, MODELLED, ModelledRun, RUNS, cycles_of, place_of};
 pub(crate) use stack::section as stack_section;
 pub(crate) use view::{notes, summary};
 
@@ -64,7 +64,7 @@ pub(crate) fn run_modelled_in(job: &ModelJob, around: Launch) -> Result<Modelled
     Ok(ModelledRun::read(&finished, &job.machine))
 }
 
-fn launch(job: &ModelJob, listener: Listener) -> Result<Finished, Failure> {
+pub(crate) fn launch(job: &ModelJob, listener: Listener) -> Result<Finished, Failure> {
     launch_in(job, listener, Launch::new(""))
 }
 

@@ -55,7 +55,9 @@ impl Audience for Listeners<'_> {
         let (machine, settings) = (&self.job.machine, self.job.settings);
         Core(match self.job.core {
             // Without a core there is nothing to report; the fast one stands in.
-            CoreAsk::Fast | CoreAsk::Warm => Box::new(FastCore::new(machine, settings)),
+            CoreAsk::Fast | CoreAsk::Warm | CoreAsk::Interrupts(_) => {
+                Box::new(FastCore::new(machine, settings))
+            }
             CoreAsk::Reference => Box::new(ReferenceCore::new(machine, settings)),
             CoreAsk::Sampled { error_ppm, seed } => {
                 let seed = seed.wrapping_add(u64::from(thread) << 32);

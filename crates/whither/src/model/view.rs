@@ -83,6 +83,7 @@ fn cpi_cell(cpi: Estimate) -> Cell {
 fn core_words(job: &ModelJob) -> String {
     match job.core {
         CoreAsk::Fast => "one pass, every instruction timed".into(),
+        CoreAsk::Interrupts(_) => "one pass, sampled by its counters' interrupts".into(),
         CoreAsk::Reference => "cycle by cycle, every instruction timed".into(),
         CoreAsk::Warm => "none: caches, translation and predictors only".into(),
         CoreAsk::Sampled { error_ppm, .. } => {

@@ -30,13 +30,22 @@ impl Images {
         sampled.dedup();
         sampled.sort_unstable();
         sampled.dedup();
-        let bar = Progress::new("reading images", sampled.len(), progress);
+        let sampled: Vec<(ImageId, &Image)> =
+            sampled.into_iter().filter_map(|id| Some((id, profile.image(id)?))).collect();
+        Images::load_these(&sampled, layout, progress)
+    }
+
+    /// Reads these.
+    pub(crate) fn load_these(
+        wanted: &[(ImageId, &Image)],
+        layout: &KernelLayout,
+        progress: bool,
+    ) -> Images {
+        let bar = Progress::new("reading images", wanted.len(), progress);
         let mut images = Images::default();
         let mut kernel = None;
-        for id in sampled {
-            if let Some(image) = profile.image(id)
-                && let Err(why) = images.load_one(id, image, layout, &mut kernel)
-            {
+        for &(id, image) in wanted {
+            if let Err(why) = images.load_one(id, image, layout, &mut kernel) {
                 images.unread.push((id, why));
             }
             bar.step();

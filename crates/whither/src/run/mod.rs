@@ -26,7 +26,9 @@ use crate::output::Output;
 pub(crate) use images::Images;
 pub(crate) use program::{Program, exec_failure, find as find_program};
 use report::Report;
-pub(crate) use sample::online_cpus;
+pub(crate) use report::{tone, unplaced_name};
+pub(crate) use sample::{kernel_layout, online_cpus, parse_cpus};
+pub(crate) use sampling::{Sampling, choose_for};
 
 /// The one event that a run samples.
 const SAMPLED: EventId = EventId(0);

@@ -316,7 +316,7 @@ fn gap(skipped: usize) -> Option<Row> {
     (skipped > 0).then(|| Row::Gap(format!("{skipped} instruction{plural}")))
 }
 
-fn unplaced_name(reason: Unplaced) -> &'static str {
+pub(crate) fn unplaced_name(reason: Unplaced) -> &'static str {
     match reason {
         Unplaced::UnknownProcess => "(unplaced: no map of the process was seen)",
         Unplaced::UnknownAddress => "(unplaced: nothing known is mapped at the address)",
@@ -324,7 +324,7 @@ fn unplaced_name(reason: Unplaced) -> &'static str {
     }
 }
 
-fn tone(count: Count, whole: Count) -> Tone {
+pub(crate) fn tone(count: Count, whole: Count) -> Tone {
     match count.as_f64() / whole.as_f64().max(1.0) {
         share if share >= 0.10 => Tone::Hot,
         share if share >= 0.03 => Tone::Warm,

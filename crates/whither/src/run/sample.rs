@@ -163,7 +163,7 @@ pub(crate) fn online_cpus() -> Vec<Cpu> {
 }
 
 /// `0-3,8` → 0 1 2 3 8. A container may hide the file: then there is at least the first.
-fn parse_cpus(text: &str) -> Vec<Cpu> {
+pub(crate) fn parse_cpus(text: &str) -> Vec<Cpu> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last) = (first.parse::<u32>().ok()?, last.parse::<u32>().ok()?);
@@ -174,7 +174,7 @@ fn parse_cpus(text: &str) -> Vec<Cpu> {
     if cpus.is_empty() { vec![Cpu(0)] } else { cpus }
 }
 
-fn kernel_layout() -> KernelLayout {
+pub(crate) fn kernel_layout() -> KernelLayout {
     let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     KernelLayout::parse(&text("/proc/kallsyms"), &text("/proc/modules"))
 }

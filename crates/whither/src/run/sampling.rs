@@ -42,11 +42,16 @@ impl Sampling {
 
 /// Decides on event and rate.
 pub(crate) fn choose(job: &RunJob) -> Result<Sampling, Failure> {
+    choose_for(job.event.as_ref(), job.rate)
+}
+
+/// The same for an event and a rate that were asked for, or not.
+pub(crate) fn choose_for(event: Option<&Event>, rate: Option<Rate>) -> Result<Sampling, Failure> {
     let probes = Probes::take();
     let cycles = Event { name: "cycles".into(), code: EventCode::new(0, 0), mode: Mode::Both };
     let clock =
         Event { name: "cpu-clock".into(), code: EventCode::new(SOFTWARE, 0), ..cycles.clone() };
-    let (event, because) = match &job.event {
+    let (event, because) = match event {
         Some(event) => (event.clone(), String::new()),
         None if probes.cycles.is_ok() => (cycles, String::new()),
         None => (clock, reason(&probes)),
@@ -55,7 +60,7 @@ pub(crate) fn choose(job: &RunJob) -> Result<Sampling, Failure> {
         return Err(refused(&event, refusal, &probes));
     }
     let software = event.code.kind == SOFTWARE;
-    let rate = match job.rate {
+    let rate = match rate {
         Some(rate) => rate,
         None if software || probes.hypervisor.is_some() => Rate::Hertz(HERTZ_IN_A_GUEST),
         None => Rate::Hertz(HERTZ),

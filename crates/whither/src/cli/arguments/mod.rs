@@ -2,8 +2,11 @@
 //! with arguments of its own has a file of its own.
 
 mod daemon;
+mod import;
 mod measure;
 mod model;
+mod prof;
+mod record;
 mod run;
 mod stat;
 
@@ -15,8 +18,11 @@ use clap_complete::Shell;
 pub(crate) use self::daemon::{
     ConfigArgument, DaemonArguments, DaemonCommand, DaemonStart, DatabaseArgument,
 };
+pub(crate) use self::import::ImportArguments;
 pub(crate) use self::measure::{MeasureArguments, VaryArgument};
 pub(crate) use self::model::{CoreArgument, ModeArgument, ModelArguments};
+pub(crate) use self::prof::{By, ProfArguments};
+pub(crate) use self::record::RecordArguments;
 pub(crate) use self::run::{RunArguments, SyntaxArgument};
 pub(crate) use self::stat::StatArguments;
 use crate::output::ColourChoice;
@@ -57,6 +63,9 @@ pub(crate) enum Command {
     Stat(StatArguments),
     Measure(Box<MeasureArguments>),
     Daemon(DaemonArguments),
+    Record(RecordArguments),
+    Import(ImportArguments),
+    Prof(ProfArguments),
     /// Say what this machine can measure, why not, and what to do
     Doctor,
     /// List what can be named on the command line

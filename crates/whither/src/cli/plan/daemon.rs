@@ -6,6 +6,7 @@ use std::time::Duration;
 use pmu::parse_events;
 use vocab::Event;
 
+use super::database::database;
 use super::event_table;
 use crate::cli::arguments::{
     ConfigArgument, DaemonArguments, DaemonCommand, DaemonStart, DatabaseArgument,
@@ -99,22 +100,9 @@ fn start_job(start: DaemonStart) -> Result<StartJob, Failure> {
 
 /// The directory, absolute: the daemon leaves the one it was started in.
 fn folder(argument: DatabaseArgument) -> Result<PathBuf, Failure> {
-    let named = argument.db.or_else(|| std::env::var_os("WHITHER_DB").map(PathBuf::from));
-    let folder = named.map_or_else(default_folder, Ok)?;
+    let folder = database(argument.db)?;
     std::path::absolute(&folder).map_err(|error| {
         Failure::new(USAGE, format!("{} is no directory: {error}", folder.display()))
-    })
-}
-
-fn default_folder() -> Result<PathBuf, Failure> {
-    if perf::is_root() {
-        return Ok(PathBuf::from("/var/lib/whither"));
-    }
-    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
-    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/share"));
-    data.or_else(home).map(|data| data.join("whither")).ok_or_else(|| {
-        Failure::new(USAGE, "there is no home directory to keep a database in")
-            .remedy("name a directory with --db")
     })
 }
 

@@ -2,10 +2,15 @@
 //! here, before anything runs. A command with arguments of its own has a file of its own.
 
 mod daemon;
+mod database;
+mod import;
 mod measure;
 mod model;
+mod prof;
+mod record;
 mod run;
 mod stat;
+mod time;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,10 +24,16 @@ use vocab::Event;
 
 use self::daemon::daemon_job;
 pub(crate) use self::daemon::{Ask, DaemonJob, StartJob, What};
+pub(crate) use self::import::ImportJob;
+use self::import::import_job;
 use self::measure::measure_job;
 pub(crate) use self::measure::{MeasureJob, Varies, WarmUp};
 pub(crate) use self::model::ModelJob;
 use self::model::model_job;
+use self::prof::prof_job;
+pub(crate) use self::prof::{EpochChoice, ProfJob};
+use self::record::record_job;
+pub(crate) use self::record::{ModelledRecord, RecordJob, Who};
 pub(crate) use self::run::RunJob;
 use self::run::run_job;
 use self::stat::stat_job;
@@ -45,6 +56,9 @@ pub(crate) enum Job {
     Stat(StatJob),
     Measure(Box<MeasureJob>),
     Daemon(DaemonJob),
+    Record(RecordJob),
+    Import(ImportJob),
+    Prof(ProfJob),
     Doctor,
     List(ListJob),
     Completions(Shell),
@@ -83,7 +97,7 @@ impl Refused {
 }
 
 /// The commands that run a program once and pass its status through.
-const RUN_ONCE: [&str; 3] = ["run", "model", "stat"];
+const RUN_ONCE: [&str; 4] = ["run", "model", "stat", "record"];
 
 /// From argv.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Plan, Refused> {
@@ -133,6 +147,13 @@ fn plan(arguments: Arguments) -> Result<Plan, Failure> {
             Job::Measure(Box::new(measure_job(*measure)?))
         }
         Command::Daemon(daemon) => Job::Daemon(daemon_job(daemon)?),
+        Command::Record(record) => {
+            output.stream = Stream::Stderr;
+            output.failure_status = RUN_FAILED;
+            Job::Record(record_job(record)?)
+        }
+        Command::Import(import) => Job::Import(import_job(import)?),
+        Command::Prof(prof) => Job::Prof(prof_job(prof)?),
         Command::Doctor => Job::Doctor,
         Command::List { what, machine } => Job::List(ListJob { what, machine }),
         Command::Completions { shell } => Job::Completions(shell),

@@ -45,7 +45,7 @@ impl ModelJob {
     }
 
     /// The machine as its file says, beside a native run.
-    pub(super) fn plain(
+    pub(crate) fn plain(
         program: Vec<OsString>,
         machine: Option<&str>,
     ) -> Result<ModelJob, Failure> {

@@ -1,0 +1,219 @@
+//! A modelled core whose counters interrupt: samples, added up by instruction where they fall.
+//!
+//! The account of time and happenings stays inside; what is published is what a profiler would
+//! have seen. The words of a row are the samples of the first event, 1, the interrupts that were
+//! lost so far (in one row of the thread), and the samples of the other events.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use model::core::{Accounting, Settings};
+use model::event::{Counts, Event};
+use model::fast::FastCore;
+use model::machine::Machine;
+use model::pmu::{Attribution, Sampler, SamplerError, Sampling};
+use model::stream::{Access, BlockId, CoreListener, StaticBlock};
+
+use super::listener::{LAST_CALLS, uncertainty};
+use super::{CHUNK_ROWS, ROW_WORDS, TOTALS_EVERY};
+use crate::results::Publisher;
+use crate::tally::{CurrentResults, current};
+
+/// How many events can be sampled at a time.
+pub const SAMPLED_MOST: usize = 4;
+
+/// What interrupts, and how often.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InterruptAsk {
+    /// The events; the first is always there.
+    pub events: [Option<Event>; SAMPLED_MOST],
+    /// The mean period. Each is drawn evenly from a range of an eighth around it, so that no loop
+    /// keeps step with it.
+    pub period: u64,
+    /// The seed of the periods.
+    pub seed: u64,
+}
+
+impl InterruptAsk {
+    pub(crate) fn to_word(self) -> String {
+        let events = self.events.iter().flatten().map(|&event| (event as usize).to_string());
+        let events: Vec<String> = events.collect();
+        format!("interrupts:{}:{}:{}", self.period, self.seed, events.join("+"))
+    }
+
+    pub(crate) fn from_word(word: &str) -> Option<InterruptAsk> {
+        let mut parts = word.strip_prefix("interrupts:")?.split(':');
+        let (period, seed) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let mut events = [None; SAMPLED_MOST];
+        for (place, number) in parts.next()?.split('+').enumerate() {
+            let event = *Event::ALL.get(number.parse::<usize>().ok()?)?;
+            *events.get_mut(place)? = Some(event);
+        }
+        Some(InterruptAsk { events, period, seed })
+    }
+
+    /// The counters' programming; an error names an event that no instruction owns.
+    pub fn sampler(&self, machine: &Machine, thread: u32) -> Result<Sampler, SamplerError> {
+        let spread = self.period / 16;
+        let period = (self.period.saturating_sub(spread).max(1), self.period + spread);
+        let attribution = Attribution::NextCommitting;
+        let sampling = |&event: &Event| Sampling { event, period, attribution };
+        let samplings: Vec<Sampling> = self.events.iter().flatten().map(sampling).collect();
+        // Threads are interrupted at places of their own.
+        Sampler::new(machine, &samplings, self.seed.wrapping_add(u64::from(thread) << 32))
+    }
+}
+
+/// One thread's core.
+#[derive(Debug)]
+pub(super) struct Interrupted {
+    core: FastCore<Sampler>,
+    current: CurrentResults,
+    thread: u32,
+    totals: Publisher,
+    slabs: BTreeMap<usize, &'static [AtomicU64]>,
+    samples: BTreeMap<u32, [u64; SAMPLED_MOST]>,
+    due: u64,
+    /// What belongs to the parent of a fork.
+    before: Option<(Counts, u64)>,
+}
+
+impl Interrupted {
+    pub(super) fn new(
+        machine: &Machine,
+        settings: Settings,
+        sampler: Sampler,
+        current: CurrentResults,
+        thread: u32,
+    ) -> Interrupted {
+        let totals = Publisher::new(self::current(&current), thread);
+        Interrupted {
+            core: FastCore::watched(machine, settings, sampler),
+            current,
+            thread,
+            totals,
+            slabs: BTreeMap::new(),
+            samples: BTreeMap::new(),
+            due: TOTALS_EVERY,
+            before: None,
+        }
+    }
+
+    #[cold]
+    fn publish(&mut self) {
+        self.due = TOTALS_EVERY;
+        let mut touched = BTreeSet::new();
+        for sample in self.core.watcher_mut().take() {
+            let counts = self.samples.entry(sample.instruction).or_default();
+            if let Some(count) = counts.get_mut(sample.sampling) {
+                *count += 1;
+            }
+            touched.insert(sample.instruction);
+        }
+        // The first row also carries what was lost.
+        touched.extend(self.samples.keys().next());
+        touched.into_iter().for_each(|instruction| self.publish_row(instruction));
+        self.publish_totals();
+    }
+
+    fn publish_row(&mut self, instruction: u32) {
+        let number = instruction as usize / CHUNK_ROWS;
+        let slab = match self.slabs.get(&number) {
+            Some(slab) => slab,
+            None => {
+                let first = (number * CHUNK_ROWS) as u32;
+                let Some(slab) = current(&self.current).rows(self.thread, first) else { return };
+                self.slabs.entry(number).or_insert(slab)
+            }
+        };
+        let Some(samples) = self.samples.get(&instruction) else { return };
+        let is_first = self.samples.keys().next() == Some(&instruction);
+        let before = self.before.as_ref().map_or(0, |(_, lost)| *lost);
+        let lost = if is_first { self.core.watcher().lost() - before } else { 0 };
+        let words = [samples[0], 1, lost].into_iter().chain(samples[1..].iter().copied());
+        let start = instruction as usize % CHUNK_ROWS * ROW_WORDS;
+        if let Some(cells) = slab.get(start..start + ROW_WORDS) {
+            cells.iter().zip(words).for_each(|(cell, word)| cell.store(word, Relaxed));
+        }
+    }
+
+    fn publish_totals(&mut self) {
+        let counts = Accounting::counts(&self.core);
+        let counts = match &self.before {
+            Some((before, _)) => counts.since(before),
+            None => counts,
+        };
+        let mut bytes: Vec<u8> = counts.0.iter().flat_map(|count| count.to_le_bytes()).collect();
+        for &event in Event::ALL {
+            let (u, dof) = uncertainty(&self.core, event);
+            bytes.extend(u.to_le_bytes());
+            bytes.extend(dof.to_le_bytes());
+        }
+        self.totals.publish(&bytes);
+    }
+}
+
+impl CoreListener for Interrupted {
+    fn translated(&mut self, id: BlockId, block: &StaticBlock) {
+        self.core.translated(id, block);
+    }
+
+    #[inline]
+    fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
+        self.core.executed(id, ran, accesses);
+        self.due = self.due.saturating_sub(u64::from(ran));
+        if self.due == 0 {
+            self.publish();
+        }
+    }
+
+    fn continued(&mut self, id: BlockId, accesses: &[Access]) {
+        self.core.continued(id, accesses);
+    }
+
+    fn interrupted(&mut self) {
+        self.core.interrupted();
+    }
+
+    fn system_call(&mut self, number: u64) {
+        self.core.system_call(number);
+        if LAST_CALLS.contains(&number) {
+            self.core.settle_all();
+            self.publish();
+        }
+    }
+
+    fn forked(&mut self) {
+        self.core.forked();
+        self.core.settle_all();
+        drop(self.core.watcher_mut().take());
+        self.before = Some((Accounting::counts(&self.core), self.core.watcher().lost()));
+        self.thread = 0;
+        self.slabs.clear();
+        self.samples.clear();
+        self.totals = Publisher::new(current(&self.current), 0);
+    }
+
+    fn ended(&mut self) {
+        self.core.settle_all();
+        self.publish();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_comes_back_and_odd_words_do_not() {
+        let events = [Some(Event::Cycles), Some(Event::L1dLoadMisses), None, None];
+        let ask = InterruptAsk { events, period: 20_000, seed: 7 };
+        assert_eq!(InterruptAsk::from_word(&ask.to_word()), Some(ask));
+        for word in ["", "interrupts:", "interrupts:1:2", "interrupts:1:2:x", "interrupts:1:2:999"]
+        {
+            assert_eq!(InterruptAsk::from_word(word), None, "{word}");
+        }
+        assert_eq!(InterruptAsk::from_word("interrupts:1:2:0+0+0+0+0"), None, "too many");
+    }
+}

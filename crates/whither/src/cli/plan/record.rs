@@ -1,0 +1,91 @@
+//! `whither record`, checked and completed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use pmu::parse_events;
+use vocab::{Cpu, Event};
+
+use super::database::database;
+use super::event_table;
+use crate::cli::arguments::RecordArguments;
+use crate::failure::{Failure, RUN_FAILED};
+use crate::run::parse_cpus;
+
+/// What is to be sampled into which database.
+#[derive(Debug)]
+pub(crate) struct RecordJob {
+    /// The program and its arguments; may be empty where processes are sampled.
+    pub(crate) program: Vec<OsString>,
+    pub(crate) who: Who,
+    /// Empty: the best that this machine has.
+    pub(crate) events: Vec<Event>,
+    pub(crate) rate: Option<perf::Rate>,
+    /// Empty: all that are online.
+    pub(crate) cpus: Vec<Cpu>,
+    pub(crate) chains: bool,
+    pub(crate) database: PathBuf,
+    /// On this core instead of the machine.
+    pub(crate) modelled: Option<ModelledRecord>,
+}
+
+/// A modelled recording: its events go by the model's own names.
+#[derive(Debug)]
+pub(crate) struct ModelledRecord {
+    pub(crate) machine: String,
+    pub(crate) seed: u64,
+    pub(crate) events: Option<String>,
+}
+
+/// Whose samples.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Who {
+    /// The program's and its children's.
+    Program,
+    /// These processes'.
+    Processes(Vec<u32>),
+    /// Everybody's.
+    Machine,
+}
+
+pub(super) fn record_job(record: RecordArguments) -> Result<RecordJob, Failure> {
+    let modelled = record.machine.map(|machine| ModelledRecord {
+        machine,
+        seed: record.seed,
+        events: record.event.clone(),
+    });
+    let events = match (&record.event, &modelled) {
+        (Some(spelling), None) => parse_events(&event_table(RUN_FAILED)?, spelling)
+            .map_err(|error| Failure::new(RUN_FAILED, error.to_string()))?,
+        _ => Vec::new(),
+    };
+    let rate = match (record.freq, record.count) {
+        (Some(hertz), _) => Some(perf::Rate::Hertz(hertz)),
+        (None, Some(period)) => Some(perf::Rate::Period(period)),
+        (None, None) => None,
+    };
+    let who = match (record.all_cpus, record.pid.is_empty()) {
+        (true, _) => Who::Machine,
+        (false, false) => Who::Processes(record.pid),
+        (false, true) => Who::Program,
+    };
+    Ok(RecordJob {
+        program: record.program,
+        who,
+        events,
+        rate,
+        cpus: record.cpu.as_deref().map(cpus).transpose()?.unwrap_or_default(),
+        chains: record.call_graph,
+        database: database(record.output)?,
+        modelled,
+    })
+}
+
+fn cpus(text: &str) -> Result<Vec<Cpu>, Failure> {
+    let sound = text.chars().all(|c| c.is_ascii_digit() || matches!(c, ',' | '-'));
+    if !sound || text.is_empty() {
+        return Err(Failure::new(RUN_FAILED, format!("'{text}' is no list of CPUs"))
+            .remedy("write it as in -C 0-3,8"));
+    }
+    Ok(parse_cpus(text))
+}

@@ -1,0 +1,97 @@
+//! Counts by procedure, as far as the images are still there.
+
+use std::collections::HashMap;
+
+use image::Procedure;
+use show::{Cell, Column};
+use store::{CountRow, Counts};
+use vocab::{Count, Image, ImageId, Offset};
+
+use super::select::Selected;
+use super::table::{self, Rows};
+use crate::database::ThisHost;
+use crate::run::{Images, kernel_layout};
+
+/// Samples by image and the start of a procedure, with the procedure.
+type Sums<'a> = HashMap<(ImageId, Option<Offset>), (Count, Option<&'a Procedure>)>;
+
+pub(super) fn rows(
+    selected: &Selected,
+    counts: &Counts,
+    rows: impl Iterator<Item = CountRow> + Clone,
+    progress: bool,
+) -> Rows {
+    let mut by_image: HashMap<ImageId, Count> = HashMap::new();
+    for row in rows.clone() {
+        *by_image.entry(row.image).or_default() += row.count;
+    }
+    let epochs = selected.epochs.iter().map(|epoch| (epoch.host(), epoch.began_unix_ns()));
+    let host = ThisHost::judge(epochs);
+    let (names, unread) = names(counts, &by_image, host, progress);
+    let mut sums: Sums<'_> = HashMap::new();
+    for row in rows {
+        let procedure = names.procedures().get(&row.image).and_then(|known| known.find(row.offset));
+        let sum = sums.entry((row.image, procedure.map(|p| p.start))).or_default();
+        sum.0 += row.count;
+        sum.1 = procedure;
+    }
+    let made = sums.into_iter().map(|((id, start), (count, procedure))| {
+        let image = counts.images.get(id.0 as usize);
+        let short = image.map_or("?", Image::short_name);
+        let name = match procedure {
+            Some(procedure) => procedure.name(short),
+            None => format!("{short} (no known procedure)"),
+        };
+        let cells = vec![
+            Cell::text(short),
+            Cell::text(name),
+            Cell::text(image.map_or("?", |image| image.path.as_str())),
+            start.map_or(Cell::Empty, |start| Cell::Hex(start.0)),
+            procedure.map_or(Cell::Empty, |p| Cell::text(p.source.to_string())),
+        ];
+        (count, cells)
+    });
+    let columns = vec![
+        Column::text("image", "image"),
+        Column::text("procedure", "procedure"),
+        Column::text("path", "").only_in_json(),
+        Column::text("offset", "").only_in_json(),
+        Column::text("named_by", "").only_in_json(),
+    ];
+    let mut made = table::of(columns, made.collect());
+    made.notes.extend(unread);
+    made
+}
+
+/// Reads what can be believed to be what was sampled; a sentence about the rest.
+fn names(
+    counts: &Counts,
+    by_image: &HashMap<ImageId, Count>,
+    host: ThisHost,
+    progress: bool,
+) -> (Images, Option<String>) {
+    let mut ids: Vec<ImageId> = by_image.keys().copied().collect();
+    ids.sort_unstable();
+    let mut refused: Vec<(ImageId, String)> = Vec::new();
+    let mut wanted: Vec<(ImageId, &Image)> = Vec::new();
+    for id in ids {
+        let Some(image) = counts.images.get(id.0 as usize) else { continue };
+        match host.refuses(image) {
+            Some(why) => refused.push((id, why.into())),
+            None => wanted.push((id, image)),
+        }
+    }
+    let names = Images::load_these(&wanted, &kernel_layout(), progress);
+    refused.extend(names.unread.iter().cloned());
+    let samples: Count = refused.iter().filter_map(|(id, _)| by_image.get(id)).copied().sum();
+    let largest = refused.iter().max_by_key(|(id, _)| by_image.get(id));
+    let said = largest.and_then(|(id, why)| {
+        let image = counts.images.get(id.0 as usize)?;
+        Some(format!(
+            "{} images with {samples} samples are counted without names; {}: {why}",
+            refused.len(),
+            image.path
+        ))
+    });
+    (names, said)
+}

@@ -1,0 +1,155 @@
+//! Samples of a modelled core, stored like measured ones and labelled as what they are.
+
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
+
+use model::event::Event as ModelEvent;
+use pmu::nearest;
+use store::{Facts, ModelledBy, Span};
+use tracer::counts::ProcessCounts;
+use tracer::launch::Finished;
+use tracer::modelled::{
+    CoreAsk, InstructionRow, InterruptAsk, ModelAsk, ModelledThread, SAMPLED_MOST,
+};
+use tracer::settings::Listener;
+use vocab::{
+    Count, Epoch, Event, EventCode, EventId, Mode, Owner, Pid, Process, Profile, Source, Spot,
+};
+
+use super::view::recording;
+use crate::cli::{ModelJob, ModelledRecord, RecordJob};
+use crate::database::{Keeping, host_name, keep, note_facts, now_unix_ns};
+use crate::failure::{Failure, RUN_FAILED, passed_on};
+use crate::model::{MODELLED, launch, place_of};
+use crate::output::Output;
+
+/// A mean period that gives a hundred samples in two million cycles.
+const PERIOD: u64 = 20_000;
+
+/// Runs the program on the modelled core; returns the program's own status.
+pub(super) fn record(
+    job: &RecordJob,
+    asked: &ModelledRecord,
+    output: &Output,
+) -> Result<u8, Failure> {
+    let interrupts = interrupts(job, asked)?;
+    let core = CoreAsk::Interrupts(interrupts);
+    let plain = ModelJob::plain(job.program.clone(), Some(&asked.machine))?;
+    let model = ModelJob { core, drops_output: false, ..plain };
+    interrupts
+        .sampler(&model.machine, 0)
+        .map_err(|error| Failure::new(RUN_FAILED, error.to_string()))?;
+    let ask = ModelAsk {
+        name: model.machine.name.clone(),
+        machine: model.machine_text.clone(),
+        core,
+        settings: model.settings,
+    };
+    let began = now_unix_ns();
+    let finished = launch(&model, Listener::Model(ask))?;
+    let mut profile = profile(&finished, &interrupts, began);
+    note_facts(&mut profile);
+    if profile.tally.taken() == Count::ZERO {
+        return Err(Failure::new(RUN_FAILED, "the modelled counters never overflowed")
+            .kept("nothing was stored")
+            .remedy("ask for a shorter period with -c"));
+    }
+    let words: Vec<_> = job.program.iter().map(|word| word.to_string_lossy()).collect();
+    let command = words.join(" ");
+    let by = ModelledBy {
+        machine: model.machine.name.clone(),
+        seed: interrupts.seed,
+        period: interrupts.period,
+    };
+    let rate = |event: &Event| format!("{} every {} on {}", event.name, by.period, by.machine);
+    let rates: Vec<String> = profile.events.iter().map(rate).collect();
+    let facts = Facts {
+        origin: format!("record {command}"),
+        modelled: Some(by.clone()),
+        ..Facts::default()
+    };
+    let kept = keep(
+        Keeping {
+            database: &job.database,
+            host: &profile.epoch.host,
+            writer: "record",
+            facts,
+            span: Span { from_unix_ns: began, to_unix_ns: now_unix_ns() },
+            status: RUN_FAILED,
+        },
+        &profile,
+    )?;
+    output.write(&recording(&command, &profile, &kept, &rates))?;
+    Ok(passed_on(finished.status.code(), finished.status.signal()))
+}
+
+fn interrupts(job: &RecordJob, asked: &ModelledRecord) -> Result<InterruptAsk, Failure> {
+    let spelling = asked.events.as_deref().unwrap_or("cycles");
+    let names: Vec<&str> = spelling.split(',').collect();
+    if names.len() > SAMPLED_MOST {
+        let what = format!("the modelled core samples at most {SAMPLED_MOST} events at a time");
+        return Err(Failure::new(RUN_FAILED, what));
+    }
+    let mut events = [None; SAMPLED_MOST];
+    for (place, name) in events.iter_mut().zip(names) {
+        *place = Some(named(name)?);
+    }
+    let period = match job.rate {
+        Some(perf::Rate::Period(period)) => period,
+        _ => PERIOD,
+    };
+    Ok(InterruptAsk { events, period, seed: asked.seed })
+}
+
+fn named(name: &str) -> Result<ModelEvent, Failure> {
+    ModelEvent::named(name).ok_or_else(|| {
+        let near = nearest(name, ModelEvent::ALL.iter().map(|event| event.name()));
+        let what = match near {
+            Some(near) => format!("the model has no event '{name}'; did you mean '{near}'?"),
+            None => format!("the model has no event '{name}'"),
+        };
+        Failure::new(RUN_FAILED, what)
+    })
+}
+
+fn profile(finished: &Finished, asked: &InterruptAsk, began_unix_ns: u64) -> Profile {
+    let event = |&event: &ModelEvent| Event {
+        name: event.name().into(),
+        code: EventCode::new(MODELLED, event as u64),
+        mode: Mode::User,
+    };
+    let events = asked.events.iter().flatten().map(event).collect();
+    let epoch = Epoch { host: host_name(), began_unix_ns };
+    let mut profile = Profile::empty(epoch, Source::Modelled, events);
+    for process in tracer::counts::counts(&finished.processes) {
+        let threads = finished.processes.get(&process.key).map(|file| &file.modelled);
+        for thread in threads.into_iter().flat_map(BTreeMap::values) {
+            add_thread(&mut profile, &process, thread);
+        }
+    }
+    profile
+}
+
+fn add_thread(profile: &mut Profile, process: &ProcessCounts, thread: &ModelledThread) {
+    let pid = Pid(process.key.pid);
+    let name = process.program.rsplit('/').next().unwrap_or("").to_owned();
+    let owner = Owner { process: Some(profile.process_id(&Process { pid, name })), slice: None };
+    profile.tally.lost += Count(thread.rows.values().map(InstructionRow::lost).sum());
+    // Rows are numbered as the process's blocks tell its instructions, block after block.
+    let mut number = 0_u32;
+    for placed in &process.blocks {
+        let count = placed.block.instructions.len() as u32;
+        for (&row_number, row) in thread.rows.range(number..number.saturating_add(count)) {
+            let place = (row_number - number) as usize;
+            let Some((image, offset)) = place_of(process, placed, place) else { continue };
+            let image = profile.image_id(&image);
+            for event in 0..profile.events.len() {
+                let spot = Spot { image, offset, event: EventId(event as u16) };
+                if row.samples(event) > 0 {
+                    profile.store_for(spot, owner, Count(row.samples(event)));
+                }
+            }
+        }
+        number = number.saturating_add(count);
+    }
+}
