@@ -204,11 +204,8 @@ impl Tage {
                 let step = if said == taken { 1 } else { -1 };
                 self.trust_fresh = (self.trust_fresh + step).clamp(-8, 7);
             }
-            useful = if said == taken {
-                (useful + 1).min(USEFUL_MAX)
-            } else {
-                useful.saturating_sub(1)
-            };
+            useful =
+                if said == taken { (useful + 1).min(USEFUL_MAX) } else { useful.saturating_sub(1) };
         }
         self.entries[place] = Entry { counter, useful };
         guess
