@@ -42,43 +42,6 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("{:?}", warmer.memory().counts);
             println!("{} translations missed", warmer.memory().translation_misses());
         }
-        "chunks" => {
-            let mut core = FastCore::new(&machine, Settings::default());
-            for (place, block) in thread.blocks.iter().enumerate() {
-                core.translated(BlockId(place as u32), block);
-            }
-            let (mut from, mut n, mut last) = (0, 0u64, (0u64, core.memory().counts, 0u64));
-            let mut all = Vec::new();
-            for &(id, ran, to) in &thread.steps {
-                core.executed(id, ran, &thread.accesses[from..to as usize]);
-                from = to as usize;
-                n += u64::from(ran);
-                if n >= last.2 + 20000 {
-                    let (c, m) = (core.cycles(), core.memory().counts);
-                    all.push((
-                        c - last.0,
-                        m.memory_reads - last.1.memory_reads,
-                        m.l3_misses - last.1.l3_misses,
-                        m.l2_data - last.1.l2_data,
-                        m.l2_misses - last.1.l2_misses,
-                        last.2,
-                    ));
-                    last = (c, m, n);
-                }
-            }
-            all.sort();
-            let total: u64 = all.iter().map(|a| a.0).sum();
-            println!("total {total} in {}", all.len());
-            for a in all.iter().rev().take(25) {
-                println!(
-                    "cycles {} reads {} l3 {} l2 {} l2m {} at {}",
-                    a.0, a.1, a.2, a.3, a.4, a.5
-                );
-            }
-            for q in [50, 80, 90, 95, 99] {
-                println!("q{q} {:?}", all[all.len() * q / 100]);
-            }
-        }
         "fast" => {
             let mut core = FastCore::new(&machine, Settings::default());
             let seconds = thread.tell(&mut core);

@@ -31,6 +31,7 @@ use crate::warm::Warmer;
 use features::{Features, features, rates};
 use observed::{Fitted, Observed, STRATA_MAX, fit, halve, rates_of};
 use plan::{STRATA_LEAST, Stratum};
+use regression::Prior;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
@@ -47,6 +48,7 @@ enum Phase {
 #[derive(Clone, Debug)]
 pub struct SampledCore {
     plan: Plan,
+    prior: Prior,
     warmer: Warmer,
     core: FastCore,
     phase: Phase,
@@ -86,6 +88,7 @@ impl SampledCore {
     /// A cold core.
     pub fn new(machine: &Machine, settings: Settings, plan: Plan) -> SampledCore {
         SampledCore {
+            prior: Prior::of(machine),
             warmer: Warmer::new(machine),
             core: FastCore::new(machine, settings),
             phase: Phase::Certain,
@@ -348,7 +351,7 @@ impl SampledCore {
     }
 
     fn fit_now(&mut self) {
-        self.fitted = fit(&self.strata);
+        self.fitted = fit(&self.strata, &self.prior);
         self.fit_at = self.strata.len() + 1 + self.strata.len() / 16;
     }
 

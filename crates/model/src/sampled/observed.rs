@@ -14,7 +14,7 @@
 use metrology::Estimate;
 
 use super::features::{FEATURES, Features, product};
-use super::regression::Regression;
+use super::regression::{Prior, Regression};
 use crate::event::{Counts, Event};
 
 /// One stratum.
@@ -80,15 +80,20 @@ pub(super) struct Fitted {
 }
 
 /// Fits every event. None with fewer windows than tell anything.
-pub(super) fn fit(strata: &[Observed]) -> Option<Fitted> {
+pub(super) fn fit(strata: &[Observed], prior: &Prior) -> Option<Fitted> {
     let windows = strata.iter().filter(|s| s.has_window()).count();
     if windows < 2 {
         return None;
     }
-    let draw = FEATURES as f64 / windows as f64;
-    let weighted = strata.iter().filter(|s| s.has_window()).map(|s| (s.stands_for, &s.window));
-    let regression = Regression::new(weighted, draw);
-    let one = |event: Event| of_event(strata, &regression, event);
+    let timed = || strata.iter().filter(|s| s.has_window());
+    let noise = noise(strata, |s| s.rate(Event::Cycles) - product(&s.window, &prior.cycles));
+    let weighted = timed().map(|s| (s.stands_for, &s.window));
+    let regression = Regression::new(weighted, noise, &prior.scale);
+    let nothing = [0.0; FEATURES];
+    let one = |event: Event| {
+        let begin = if event == Event::Cycles { &prior.cycles } else { &nothing };
+        of_event(strata, &regression, begin, event)
+    };
     let rates: Vec<(Rate, Features)> = Event::ALL.iter().map(|&event| one(event)).collect();
     let cycles = rates.get(Event::Cycles as usize)?.1;
     Some(Fitted {
@@ -97,21 +102,34 @@ pub(super) fn fit(strata: &[Observed]) -> Option<Fitted> {
     })
 }
 
-fn of_event(strata: &[Observed], regression: &Regression, event: Event) -> (Rate, Features) {
+/// The variance of something over the windows, times their mean weight.
+fn noise(strata: &[Observed], of: impl Fn(&Observed) -> f64) -> f64 {
+    let timed = || strata.iter().filter(|s| s.has_window());
+    let all: f64 = timed().map(|s| s.stands_for).sum();
+    let mean = timed().map(|s| s.stands_for * of(s)).sum::<f64>() / all;
+    let squares: f64 = timed().map(|s| s.stands_for * (of(s) - mean).powi(2)).sum();
+    squares / timed().count().max(1) as f64
+}
+
+fn of_event(
+    strata: &[Observed],
+    regression: &Regression,
+    begin: &Features,
+    event: Event,
+) -> (Rate, Features) {
     let timed = || strata.iter().filter(|s| s.has_window());
     let mut products = [0.0; FEATURES];
     for s in timed() {
-        let weighted = s.stands_for * s.rate(event);
+        let weighted = s.stands_for * (s.rate(event) - product(&s.window, begin));
         products.iter_mut().zip(&s.window).for_each(|(sum, x)| *sum += weighted * x);
     }
-    let b = regression.coefficients(&products);
+    let mut b = regression.coefficients(&products);
+    b.iter_mut().zip(begin).for_each(|(b, begin)| *b += begin);
     let n = timed().count() as f64;
     let all: f64 = strata.iter().map(|s| s.stands_for).sum();
     let in_windows: f64 = timed().map(|s| s.stands_for).sum();
     let left = |s: &Observed| s.rate(event) - product(&s.window, &b);
     let mean_left = timed().map(|s| s.stands_for * left(s)).sum::<f64>() / in_windows;
-    let squares_left = timed().map(|s| s.stands_for * (left(s) - mean_left).powi(2));
-    let spread_left = squares_left.sum::<f64>() / in_windows;
     // As many windows as coefficients leave nothing over: what is left is larger than it looks.
     let spent = n / (n - FEATURES as f64).max(n / 4.0);
     let (mut sum, mut variance, mut squares) = (0.0, 0.0, 0.0);
@@ -120,7 +138,8 @@ fn of_event(strata: &[Observed], regression: &Regression, event: Event) -> (Rate
         let told = product(&s.stretch, &b);
         let (more, unknown) = match s.has_window() {
             true => (left(s), (left(s) - mean_left).powi(2) * (1.0 - s.timed_share)),
-            false => (mean_left, spread_left),
+            // Programs end unlike they run: as much as it seems, give or take all of it.
+            false => (mean_left, (told + mean_left).powi(2) / 3.0),
         };
         sum += s.stands_for * (told + more);
         let mut own = unknown * spent;
@@ -133,6 +152,12 @@ fn of_event(strata: &[Observed], regression: &Regression, event: Event) -> (Rate
         variance += own;
         squares += own * own;
     }
+    // What the strata have more of than their windows rests on the coefficients.
+    let beyond: Features = std::array::from_fn(|k| {
+        let more = |s: &Observed| s.stands_for * (s.stretch[k] - s.window[k]);
+        strata.iter().map(more).sum()
+    });
+    variance += regression.variance(noise(strata, left), &beyond);
     // Satterthwaite: fewer than there are where a few heavy or wild windows make most of it.
     let most = (n - FEATURES as f64).max(1.0);
     let dof = if squares > 0.0 { 2.0 * variance * variance / squares } else { most };

@@ -40,7 +40,7 @@ impl Default for Plan {
 /// A stratum is never more than one part in so many of what ran before it: no window may come to
 /// speak for too much, or a few heavy ones would decide everything, and how far they are off could
 /// not be told from so few.
-pub(super) const STRATA_LEAST: u64 = 150;
+pub(super) const STRATA_LEAST: u64 = 200;
 /// Strata so many times longer than what must be warmed are skipped for the rest.
 const SKIPPED_FROM: u64 = 4;
 /// The part of a skipped stratum that is warmed at least.
@@ -69,15 +69,16 @@ impl Stratum {
     /// Lays a stratum of about `length` out at random.
     pub(super) fn new(plan: &Plan, length: u64, mut roll: impl FnMut() -> u64) -> Stratum {
         let timed = plan.prime_instructions + plan.window_instructions;
-        if length < SKIPPED_FROM * plan.warm_instructions {
+        let is_skipped = length >= SKIPPED_FROM * plan.warm_instructions;
+        // No window lies so early that it could not be warmed or primed before, so where strata
+        // begin must be left to chance: else some instructions could never be met.
+        let length = length * 3 / 4 + roll() % (length / 2).max(1);
+        if !is_skipped {
             let prime = roll() % length.saturating_sub(timed).max(1);
             let measure = prime + plan.prime_instructions;
             let end = measure + plan.window_instructions;
             return Stratum { length, prime, measure, end, ..Stratum::default() };
         }
-        // No window lies so early that it could not be warmed before, so where strata begin must
-        // be left to chance: else some instructions could never be met.
-        let length = length * 3 / 4 + roll() % (length / 2);
         let warm = plan.warm_instructions.max(length / WARMED_PART);
         let is_long = roll().is_multiple_of(4);
         let prime = 2 * warm + roll() % length.saturating_sub(2 * warm + timed).max(1);

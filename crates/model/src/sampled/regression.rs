@@ -1,6 +1,33 @@
-//! Least squares with weights, on few features.
+//! Least squares with weights, on few features, beginning from what a machine's latencies suggest.
 
 use super::features::{FEATURES, Features, product};
+use crate::machine::Machine;
+
+/// What is thought of the coefficients before any window is seen.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Prior {
+    /// Cycles that one more of each feature costs.
+    pub(super) cycles: Features,
+    /// How far that may be off.
+    pub(super) scale: Features,
+}
+
+impl Prior {
+    /// A miss costs about half its latency, since an out-of-order core hides some, give or take as
+    /// much. In the order of the features.
+    pub(super) fn of(machine: &Machine) -> Prior {
+        let l2 = f64::from(machine.caches.l2.latency_cycles);
+        let l3 = machine.caches.l3.as_ref().map_or(l2, |l3| f64::from(l3.latency_cycles));
+        let memory = f64::from(machine.memory.latency_cycles);
+        let walk = f64::from(machine.tlbs.walk_cycles).max(10.0);
+        let halves = [0.0, 30.0, 0.0, l2 / 2.0, l2, l3, memory, memory / 8.0, walk];
+        let mut scale = halves.map(|latency| latency / 2.0);
+        scale[2] = 1.0;
+        // The constant is left to the windows alone.
+        scale[0] = f64::INFINITY;
+        Prior { cycles: halves.map(|latency| latency / 2.0), scale }
+    }
+}
 
 /// The sums of squares and products of the features, decomposed, so that many events can be fitted
 /// on the same windows.
@@ -8,15 +35,18 @@ use super::features::{FEATURES, Features, product};
 pub(super) struct Regression {
     /// The lower triangle whose product with itself is the sums.
     triangle: [Features; FEATURES],
+    /// What the windows and the prior together tell of each coefficient.
+    told: Features,
 }
 
 impl Regression {
-    /// Of weighted features. Each feature but the first (the constant) is drawn towards having no
-    /// effect, as strongly as `draw` of its own squares: with few windows a coefficient is mostly
-    /// chance.
+    /// Of weighted features. Each is drawn towards the prior as if `noise`, the weighted variance of
+    /// one window, had been seen once at the prior's scale: with few windows that met a feature its
+    /// coefficient would be mostly chance.
     pub(super) fn new<'a>(
         windows: impl Iterator<Item = (f64, &'a Features)>,
-        draw: f64,
+        noise: f64,
+        scale: &Features,
     ) -> Regression {
         let mut sums = [[0.0; FEATURES]; FEATURES];
         for (weight, x) in windows {
@@ -26,13 +56,18 @@ impl Regression {
                 }
             }
         }
-        let scale = sums[0][0].max(f64::MIN_POSITIVE);
-        for (k, row) in sums.iter_mut().enumerate().skip(1) {
+        let all = sums[0][0].max(f64::MIN_POSITIVE);
+        for (k, (row, scale)) in sums.iter_mut().zip(scale).enumerate() {
             // A feature that never occurred must not make the triangle end.
-            row[k] += row[k] * draw + scale * 1e-12;
+            row[k] += noise / (scale * scale) + all * 1e-12;
         }
-        sums[0][0] = scale;
-        Regression { triangle: decomposed(&sums) }
+        let told = std::array::from_fn(|k| sums[k][k]);
+        Regression { triangle: decomposed(&sums), told }
+    }
+
+    /// The variance of what coefficients make of so much of each feature.
+    pub(super) fn variance(&self, noise: f64, features: &Features) -> f64 {
+        features.iter().zip(&self.told).map(|(x, told)| x * x * noise / told).sum()
     }
 
     /// The coefficients for one event, from Σ weight · feature · rate.
@@ -86,7 +121,7 @@ mod tests {
                 (1.0 + unit(), x)
             })
             .collect();
-        let fit = Regression::new(windows.iter().map(|(w, x)| (*w, x)), 0.0);
+        let fit = Regression::new(windows.iter().map(|(w, x)| (*w, x)), 0.0, &[1.0; FEATURES]);
         let mut products = [0.0; FEATURES];
         for (weight, x) in &windows {
             let y = product(x, &truth);

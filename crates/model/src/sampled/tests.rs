@@ -68,7 +68,8 @@ fn a_uniform_program_is_known_well_from_few_windows() {
     let truth = 3.0 * 2_000_000.0;
     assert!((cycles.value / truth - 1.0).abs() < 0.01, "{}", cycles.value);
     assert!(sampled.relative_error().unwrap() < 0.03);
-    assert!(sampled.windows() < 50, "{}", sampled.windows());
+    let timed = sampled.core().account().totals[Event::Instructions];
+    assert!(timed * 6 < sampled.instructions(), "{timed}");
 }
 
 #[test]
