@@ -104,6 +104,17 @@ impl Warmer {
         self.branches
     }
 
+    /// The caches and what lies behind them.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// The program ran on unseen: no branch is open and no line of code is at hand.
+    pub(crate) fn skip(&mut self) {
+        self.open = None;
+        self.line = u64::MAX;
+    }
+
     /// The units, to be exchanged with a core's.
     pub(crate) fn units_mut(&mut self) -> (&mut Memory, &mut Predictor) {
         (&mut self.memory, &mut self.predictor)

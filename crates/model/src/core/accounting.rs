@@ -6,6 +6,18 @@ use super::Account;
 use crate::event::{Counts, Event};
 use crate::stream::CoreListener;
 
+/// How an estimate came about.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Sampling {
+    /// Windows measured.
+    pub windows: u64,
+    /// Instructions that were timed, whether measured or only leading up to a window.
+    pub timed: u64,
+    /// How much more cycles windows showed that were warmed for twice as long, as a share; none
+    /// where nothing was skipped, so that warming was never short.
+    pub longer_warming: Option<Estimate>,
+}
+
 /// A listener with an account.
 pub trait Accounting: CoreListener {
     /// Lets everything in flight retire, so that the account is whole.
@@ -25,5 +37,10 @@ pub trait Accounting: CoreListener {
     /// The count of an event with its uncertainty; none where too little was timed to tell.
     fn estimate(&self, event: Event) -> Option<Estimate> {
         Some(Estimate::exact(self.counts()[event] as f64))
+    }
+
+    /// How the counts were estimated; none where everything was timed.
+    fn sampling(&self) -> Option<Sampling> {
+        None
     }
 }

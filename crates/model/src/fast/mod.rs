@@ -77,6 +77,11 @@ impl<W: Watcher> FastCore<W> {
         (self.engine.memory, self.predictor)
     }
 
+    /// The caches and what lies behind them.
+    pub fn memory(&self) -> &Memory {
+        &self.engine.memory
+    }
+
     /// The units, to be exchanged with a warmer's.
     pub(crate) fn units_mut(&mut self) -> (&mut Memory, &mut Predictor) {
         (&mut self.engine.memory, &mut self.predictor)

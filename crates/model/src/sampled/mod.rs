@@ -1,16 +1,20 @@
 //! Timing a little of a program to know all of it, and how well.
 //!
-//! The first stretch is timed whole, so that short programs are known exactly. The rest is cut into
-//! strata. In each, one window at a random place is timed; before it the core
-//! runs a little unmeasured, and the rest of the stratum only warms the units. As long as the
-//! estimate is good enough, strata grow:
+//! The program is cut into strata. In each, one window at a random place is timed; before it the
+//! core runs a little unmeasured. Around it caches, translation and predictors are kept warm, and
+//! what they count is known of far more than the window: the estimate is a regression on that
+//! ([`observed`]). While the estimate is good enough strata grow, and long ones are warmed only for
+//! a part before their window:
 //!
 //! ```text
-//! |CCCC|......pM......|...pM.........|..........pM.......|  C all timed  . warmed  p primed  M measured
+//! |CCC|...pM....|.pM......|....pM...|-----...pM--------|-------...pM--|
+//! C all timed  . warmed  p primed  M measured  - skipped: only runs are counted
 //! ```
 
+mod features;
+mod observed;
 mod plan;
-mod sums;
+mod regression;
 #[cfg(test)]
 mod tests;
 
@@ -18,62 +22,64 @@ pub use plan::Plan;
 
 use metrology::{Coverage, Estimate};
 
-use crate::core::{Account, Accounting, Settings};
-use crate::event::{Counts, Event};
+use crate::core::{Account, Accounting, Sampling, Settings};
+use crate::event::{Counts, Event, STATIC};
 use crate::fast::FastCore;
 use crate::machine::Machine;
 use crate::stream::{Access, BlockId, CoreListener, StaticBlock};
 use crate::warm::Warmer;
-use sums::Sums;
-
-/// A measured window.
-#[derive(Clone, Debug)]
-pub struct Window {
-    /// Instructions that it stands for.
-    pub stands_for: u64,
-    /// What was counted in it.
-    pub counts: Counts,
-}
-
-impl Window {
-    fn rate(&self, event: Event) -> f64 {
-        self.counts[event] as f64 / self.counts[Event::Instructions].max(1) as f64
-    }
-}
-
-/// A stratum is never more than one part in so many of what ran before it.
-const LEAST_WINDOWS: u64 = 300;
+use features::{Features, features, rates};
+use observed::{Fitted, Observed, STRATA_MAX, fit, halve, rates_of};
+use plan::{STRATA_LEAST, Stratum};
+use regression::Prior;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Certain,
+    Skip,
     Warm,
     Prime,
     Measure,
+    /// The window is over, the stratum is not.
+    After,
 }
 
-/// A core that times windows and warms between them.
+/// A core that times windows and warms before them.
 #[derive(Clone, Debug)]
 pub struct SampledCore {
     plan: Plan,
+    prior: Prior,
     warmer: Warmer,
     core: FastCore,
     phase: Phase,
-    /// Instructions so far, in this stratum, and where it and its window lie.
+    /// Instructions so far, and in this stratum; where the next phase begins.
     instructions: u64,
     in_stratum: u64,
-    stratum: u64,
-    offset: u64,
-    before: Counts,
-    /// How many windows were measured, how many instructions they stand for, and the last one.
+    turns_at: u64,
+    /// About how long strata are, and how this one lies.
+    about: u64,
+    stratum: Stratum,
+    /// What was counted when warming began, and when the window did.
+    warm_from: Features,
+    window_from: Features,
+    counts_from: Counts,
+    /// What this stratum showed, until it is over.
+    window: Option<Observed>,
+    strata: Vec<Observed>,
     windows: u64,
-    covered: u64,
-    last: Option<Window>,
-    sums: Box<[Sums]>,
+    fitted: Option<Fitted>,
+    /// How many strata there must be for the fit to be made again.
+    fit_at: usize,
     /// What was counted in the stretch that was timed whole, once it is over.
     certain: Option<Counts>,
-    /// As in an account: runs of every instruction, timed or not.
+    /// How often each block ran whole, and as in an account the steps of what ran in part.
+    block_runs: Vec<u64>,
     steps: Vec<i64>,
+    /// What depends on the code alone, and after how many instructions it was added up.
+    fixed: (u64, [u64; STATIC]),
+    fixed_before: [u64; STATIC],
+    /// Instructions of code that was never timed, when that was last looked at.
+    unseen: u64,
     dice: u64,
     first_pcs: Vec<u64>,
 }
@@ -81,27 +87,35 @@ pub struct SampledCore {
 impl SampledCore {
     /// A cold core.
     pub fn new(machine: &Machine, settings: Settings, plan: Plan) -> SampledCore {
-        let mut sampled = SampledCore {
+        SampledCore {
+            prior: Prior::of(machine),
             warmer: Warmer::new(machine),
             core: FastCore::new(machine, settings),
             phase: Phase::Certain,
             instructions: 0,
             in_stratum: 0,
-            stratum: plan.stratum_instructions,
-            offset: 0,
-            before: Counts::default(),
+            turns_at: plan.certain_instructions,
+            about: plan.stratum_instructions,
+            stratum: Stratum::default(),
+            warm_from: Features::default(),
+            window_from: Features::default(),
+            counts_from: Counts::default(),
+            window: None,
+            strata: Vec::new(),
             windows: 0,
-            covered: 0,
-            last: None,
-            sums: vec![Sums::default(); Event::COUNT].into(),
+            fitted: None,
+            fit_at: 2,
             certain: None,
+            block_runs: Vec::new(),
             steps: Vec::new(),
-            dice: plan.seed.wrapping_mul(2).wrapping_add(1),
+            fixed: (0, [0; STATIC]),
+            fixed_before: [0; STATIC],
+            unseen: 0,
+            // Seeds that follow each other must not roll alike.
+            dice: (plan.seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xd6e8_feb8_6659_fd93) | 1,
             first_pcs: Vec::new(),
             plan,
-        };
-        sampled.begin_stratum();
-        sampled
+        }
     }
 
     /// Instructions that have run.
@@ -114,11 +128,6 @@ impl SampledCore {
         self.windows
     }
 
-    /// The window that was measured last.
-    pub fn last_window(&self) -> Option<&Window> {
-        self.last.as_ref()
-    }
-
     /// The core that times the windows.
     pub fn core(&self) -> &FastCore {
         &self.core
@@ -126,7 +135,12 @@ impl SampledCore {
 
     /// How often each static instruction ran, timed or not: exact.
     pub fn runs(&self) -> Vec<u64> {
-        running_sums(&self.steps)
+        let mut steps = self.steps.clone();
+        for (block, &runs) in self.core.program().blocks.iter().zip(&self.block_runs) {
+            steps[block.first as usize] += runs as i64;
+            steps[(block.first + block.count) as usize] -= runs as i64;
+        }
+        running_sums(&steps)
     }
 
     /// Whether every instruction so far was timed.
@@ -135,27 +149,26 @@ impl SampledCore {
     }
 
     /// The estimated count of an event over the whole run; none with fewer than two windows, unless
-    /// everything was timed.
-    ///
-    /// Each stratum's rate is its window's. How far that may be off is judged by how much
-    /// neighbouring windows differ, which overstates it where the program drifts.
+    /// everything was timed. It may rest on a little fewer windows than there are, until
+    /// `settle_all`.
     pub fn estimate(&self, event: Event) -> Option<Estimate> {
-        let n = self.windows;
+        if event == Event::Instructions {
+            return Some(Estimate::exact(self.instructions as f64));
+        }
         let Some(certain) = &self.certain else {
             return Some(Estimate::exact(self.core.counts()[event] as f64));
         };
-        let uncertain = self.instructions.saturating_sub(certain[Event::Instructions]);
-        if n < 2 {
-            return a_little_more(certain, event, uncertain);
+        if event.is_static() && self.fixed.0 == self.instructions {
+            return Some(Estimate::exact(self.fixed.1[event as usize] as f64));
         }
-        let scale = uncertain as f64 / self.covered.max(1) as f64;
-        let sums = &self.sums[event as usize];
-        let variance = sums.spread * n as f64 / (n - 1) as f64;
-        Some(Estimate {
-            value: certain[event] as f64 + sums.weighted * scale,
-            standard_uncertainty: variance.sqrt() * scale,
-            degrees_of_freedom: sums.degrees_of_freedom(n),
-        })
+        let uncertain = self.instructions.saturating_sub(certain[Event::Instructions]);
+        match &self.fitted {
+            Some(fitted) => {
+                let rate = fitted.rates[event as usize];
+                Some(rate.over(uncertain as f64, certain[event] as f64, self.unseen as f64))
+            }
+            None => a_little_more(certain, event, uncertain),
+        }
     }
 
     /// Relative half-width of the cycles at 95 %.
@@ -164,63 +177,91 @@ impl SampledCore {
         Some(cycles.interval(Coverage::P95).half_width() / cycles.value.max(1.0))
     }
 
-    fn roll(&mut self) -> u64 {
-        self.dice = self
-            .dice
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        self.dice >> 33
+    /// All that was counted of what cycles follow from, as long as nothing is skipped.
+    fn features(&self) -> Features {
+        let memory = match self.phase {
+            Phase::Certain | Phase::Prime | Phase::Measure => self.core.memory(),
+            Phase::Skip | Phase::Warm | Phase::After => self.warmer.memory(),
+        };
+        let timed = &self.core.account().totals;
+        features(self.instructions, memory, self.warmer.branches(), timed)
     }
 
     fn begin_stratum(&mut self) {
-        let used = self.plan.window_instructions + self.plan.prime_instructions;
-        let room = self.stratum.saturating_sub(used).max(1);
-        self.offset = self.roll() % room;
+        let mut dice = self.dice;
+        self.stratum = Stratum::new(&self.plan, self.about, || roll(&mut dice));
+        self.dice = dice;
         self.in_stratum = 0;
+        self.window = None;
+        self.warmer.skip();
+        if self.stratum.is_skipped {
+            self.phase = Phase::Skip;
+            self.turns_at = self.stratum.warm;
+        } else {
+            self.begin_warming();
+        }
+    }
+
+    fn begin_warming(&mut self) {
+        self.phase = Phase::Warm;
+        self.turns_at = self.stratum.prime;
+        self.warm_from = self.features();
     }
 
     /// Moves to the phase that the next block belongs to; `pc` is where it starts.
+    #[cold]
+    #[inline(never)]
     fn turn(&mut self, pc: u64) {
-        let measure_from = self.offset + self.plan.prime_instructions;
-        let measure_to = measure_from + self.plan.window_instructions;
         match self.phase {
-            Phase::Certain if self.instructions >= self.plan.certain_instructions => {
+            Phase::Certain => {
                 self.core.settle(Some(pc));
                 self.certain = Some(self.core.counts());
                 self.exchange();
-                self.phase = Phase::Warm;
                 self.begin_stratum();
             }
-            Phase::Warm if self.in_stratum >= self.offset && self.in_stratum < measure_to => {
+            Phase::Skip => {
+                self.warmer.skip();
+                self.begin_warming();
+            }
+            Phase::Warm => {
                 self.warmer.settle(pc);
                 self.exchange();
                 self.phase = Phase::Prime;
+                self.turns_at = self.stratum.measure;
             }
-            Phase::Prime if self.in_stratum >= measure_from => {
-                self.before = self.core.counts();
+            Phase::Prime => {
+                self.counts_from = self.core.counts();
+                self.window_from = self.features();
                 self.phase = Phase::Measure;
+                self.turns_at = self.stratum.end;
             }
-            Phase::Measure if self.in_stratum >= measure_to => {
+            Phase::Measure => {
                 self.core.settle(Some(pc));
-                let counts = self.core.counts().since(&self.before);
-                self.measured(Window { stands_for: self.stratum, counts });
+                self.measured();
                 self.exchange();
-                self.phase = Phase::Warm;
+                self.phase = Phase::After;
+                self.turns_at = self.stratum.length;
             }
-            _ => {}
-        }
-        if self.phase == Phase::Warm && self.in_stratum >= self.stratum {
-            self.adapt();
-            self.begin_stratum();
+            Phase::After => {
+                if !self.stratum.is_skipped {
+                    self.warmer.settle(pc);
+                }
+                self.end_stratum();
+                self.adapt();
+                self.begin_stratum();
+            }
         }
     }
 
     #[inline]
     fn count_run(&mut self, id: BlockId, ran: u16) {
         let Some(block) = self.core.program().blocks.get(id.0 as usize) else { return };
-        let (first, count) = (block.first as usize, u32::from(ran).min(block.count) as usize);
-        self.steps[first] += 1;
-        self.steps[first + count] -= 1;
+        if u32::from(ran) >= block.count {
+            self.block_runs[id.0 as usize] += 1;
+        } else {
+            self.steps[block.first as usize] += 1;
+            self.steps[block.first as usize + usize::from(ran)] -= 1;
+        }
     }
 
     /// Hands the units from the warmer to the core, or back.
@@ -231,34 +272,124 @@ impl SampledCore {
         std::mem::swap(predictor, core_predictor);
     }
 
-    /// Adds a window to every event's sums.
-    fn measured(&mut self, window: Window) {
-        let weight = window.stands_for as f64;
-        for &event in Event::ALL {
-            let before = self.last.as_ref().map(|last| (last.stands_for as f64, last.rate(event)));
-            self.sums[event as usize].add(weight, window.rate(event), before);
-        }
+    /// The window is over: what it showed.
+    fn measured(&mut self) {
+        let now = self.features();
+        let counts = self.core.counts().since(&self.counts_from);
+        self.window = Some(Observed {
+            stands_for: 0.0,
+            timed_share: now[0] - self.window_from[0],
+            warmed_share: now[0] - self.warm_from[0],
+            window: rates(&now, &self.window_from),
+            stretch: rates(&now, &self.warm_from),
+            is_long: self.stratum.is_long,
+            rates: rates_of(&counts),
+        });
         self.windows += 1;
-        self.covered += window.stands_for;
-        self.last = Some(window);
+    }
+
+    fn end_stratum(&mut self) {
+        let length = self.in_stratum.max(1) as f64;
+        let now = self.features();
+        let Some(mut observed) = self.window.take() else { return };
+        observed.stands_for = length;
+        observed.timed_share = (observed.timed_share / length).min(1.0);
+        observed.warmed_share = (observed.warmed_share / length).min(1.0);
+        if !self.stratum.is_skipped {
+            observed.stretch = rates(&now, &self.warm_from);
+            observed.warmed_share = 1.0;
+        }
+        self.strata.push(observed);
+        if self.strata.len() >= STRATA_MAX {
+            halve(&mut self.strata);
+            self.fit_at = 2;
+        }
+        if self.strata.len() >= self.fit_at {
+            self.fit_now();
+        }
+    }
+
+    /// The stratum under way as far as it came, if anything is known of it.
+    fn unfinished(&self) -> Option<Observed> {
+        let length = self.in_stratum as f64;
+        if self.stratum.is_skipped || self.phase == Phase::Certain || length < 1.0 {
+            // Of a skipped one little is known: it counts as the others do on average.
+            let window = self.window.as_ref()?;
+            let timed_share = (window.timed_share / length).min(1.0);
+            let warmed_share = (window.warmed_share / length).min(1.0);
+            return Some(Observed {
+                stands_for: length,
+                timed_share,
+                warmed_share,
+                ..window.clone()
+            });
+        }
+        let stretch = rates(&self.features(), &self.warm_from);
+        let window = self.window.clone().unwrap_or(Observed {
+            stands_for: 0.0,
+            timed_share: 0.0,
+            warmed_share: 1.0,
+            window: stretch,
+            stretch,
+            is_long: false,
+            rates: [].into(),
+        });
+        let timed_share = (window.timed_share / length).min(1.0);
+        Some(Observed { stands_for: length, timed_share, warmed_share: 1.0, stretch, ..window })
+    }
+
+    /// Fits all there is, the stratum under way included, and looks for code that was never timed.
+    fn fit_all(&mut self) {
+        let unfinished = self.unfinished();
+        let count = self.strata.len();
+        self.strata.extend(unfinished);
+        self.fit_now();
+        self.strata.truncate(count);
+        let timed = self.core.account().runs();
+        let both = self.runs().into_iter().zip(timed);
+        self.unseen = both.filter(|(_, timed)| *timed == 0).map(|(runs, _)| runs).sum();
+    }
+
+    fn fit_now(&mut self) {
+        self.fitted = fit(&self.strata, &self.prior);
+        self.fit_at = self.strata.len() + 1 + self.strata.len() / 16;
+    }
+
+    /// Adds up what depends on the code alone.
+    fn add_fixed(&mut self) {
+        let mut totals = [0; STATIC];
+        for (block, &runs) in self.core.program().blocks.iter().zip(&self.block_runs) {
+            let sums = totals.iter_mut().zip(&block.counts);
+            sums.for_each(|(total, &count)| *total += runs * u64::from(count));
+        }
+        let in_part = running_sums(&self.steps).into_iter();
+        for (runs, counts) in in_part.zip(&self.core.program().counts) {
+            let sums = totals.iter_mut().zip(counts);
+            sums.for_each(|(total, &count)| *total += runs * u64::from(count));
+        }
+        let before = self.fixed_before;
+        self.fixed = (self.instructions, std::array::from_fn(|k| totals[k] - before[k]));
     }
 
     /// Widens the strata while the estimate is good enough, narrows them while it is not.
     fn adapt(&mut self) {
-        if self.windows < 8 {
+        if self.strata.len() < 16 {
             return;
         }
         let Some(error) = self.relative_error() else { return };
         if error < 0.7 * self.plan.error {
-            // No window may come to speak for too much: a few heavy ones would decide everything,
-            // and how far they are off could not be told from so few.
-            let most = self.instructions / LEAST_WINDOWS;
+            let most = self.instructions / STRATA_LEAST;
             let most = most.min(self.plan.stratum_max_instructions);
-            self.stratum = (self.stratum * 2).min(most).max(self.plan.stratum_instructions);
+            self.about = (self.about * 2).min(most).max(self.plan.stratum_instructions);
         } else if error > self.plan.error {
-            self.stratum = (self.stratum / 2).max(self.plan.stratum_instructions);
+            self.about = (self.about / 2).max(self.plan.stratum_instructions);
         }
     }
+}
+
+fn roll(dice: &mut u64) -> u64 {
+    *dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *dice >> 33
 }
 
 /// What was timed whole, and a little more that was not: at its rate, give or take all of it.
@@ -283,21 +414,33 @@ fn running_sums(steps: &[i64]) -> Vec<u64> {
 
 impl CoreListener for SampledCore {
     fn translated(&mut self, id: BlockId, block: &StaticBlock) {
-        self.warmer.translated(id, block);
         self.core.translated(id, block);
+        let program = self.core.program();
+        if let Some(at) = program.blocks.get(id.0 as usize) {
+            let (first, end) = (at.first as usize, (at.first + at.count) as usize);
+            self.warmer.learn(id, program.instructions.get(first..end).unwrap_or_default());
+        }
         let place = id.0 as usize;
         if self.first_pcs.len() <= place {
             self.first_pcs.resize(place + 1, 0);
+            self.block_runs.resize(place + 1, 0);
         }
         self.first_pcs[place] = block.instructions.first().map_or(0, |code| code.pc);
         self.steps.resize(self.core.program().instructions.len() + 1, 0);
     }
 
+    #[inline]
     fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
-        let Some(&pc) = self.first_pcs.get(id.0 as usize) else { return };
-        self.turn(pc);
+        if self.in_stratum >= self.turns_at {
+            let Some(&pc) = self.first_pcs.get(id.0 as usize) else { return };
+            while self.in_stratum >= self.turns_at {
+                self.turn(pc);
+            }
+        }
         match self.phase {
-            Phase::Warm => self.warmer.executed(id, ran, accesses),
+            Phase::Skip => {}
+            Phase::After if self.stratum.is_skipped => {}
+            Phase::Warm | Phase::After => self.warmer.executed(id, ran, accesses),
             Phase::Certain | Phase::Prime | Phase::Measure => {
                 self.core.executed(id, ran, accesses);
             }
@@ -308,24 +451,31 @@ impl CoreListener for SampledCore {
     }
 
     fn interrupted(&mut self) {
-        if self.phase != Phase::Warm {
-            self.core.interrupted();
+        match self.phase {
+            Phase::Skip | Phase::Warm | Phase::After => self.warmer.interrupted(),
+            Phase::Certain | Phase::Prime | Phase::Measure => self.core.interrupted(),
         }
     }
 
     fn forked(&mut self) {
         // The units stay; the child's estimate begins anew, with strata.
-        if self.phase == Phase::Certain {
+        if matches!(self.phase, Phase::Certain | Phase::Prime | Phase::Measure) {
             self.exchange();
         }
-        self.phase = Phase::Warm;
+        self.phase = Phase::After;
+        self.add_fixed();
+        for (before, more) in self.fixed_before.iter_mut().zip(self.fixed.1) {
+            *before += more;
+        }
         self.windows = 0;
-        self.covered = 0;
-        self.last = None;
-        self.sums.fill(Sums::default());
+        self.strata.clear();
+        self.fitted = None;
+        self.fit_at = 2;
         self.certain = Some(Counts::default());
         self.instructions = 0;
-        self.stratum = self.plan.stratum_instructions;
+        self.fixed = (0, [0; STATIC]);
+        self.unseen = 0;
+        self.about = self.plan.stratum_instructions;
         self.begin_stratum();
     }
 }
@@ -334,6 +484,9 @@ impl Accounting for SampledCore {
     fn settle_all(&mut self) {
         if self.phase == Phase::Certain {
             self.core.finish();
+        } else {
+            self.fit_all();
+            self.add_fixed();
         }
     }
 
@@ -342,8 +495,6 @@ impl Accounting for SampledCore {
         for &event in Event::ALL {
             counts[event] = self.estimate(event).map_or(0, |e| e.value.round() as u64);
         }
-        // Instructions are counted, not estimated.
-        counts[Event::Instructions] = self.instructions;
         counts
     }
 
@@ -356,9 +507,16 @@ impl Accounting for SampledCore {
     }
 
     fn estimate(&self, event: Event) -> Option<Estimate> {
-        match event {
-            Event::Instructions => Some(Estimate::exact(self.instructions as f64)),
-            _ => SampledCore::estimate(self, event),
-        }
+        SampledCore::estimate(self, event)
+    }
+
+    fn sampling(&self) -> Option<Sampling> {
+        self.certain.as_ref()?;
+        let fitted = self.fitted.as_ref();
+        Some(Sampling {
+            windows: self.windows,
+            timed: self.core.account().totals[Event::Instructions],
+            longer_warming: fitted.and_then(|fitted| fitted.longer_warming),
+        })
     }
 }

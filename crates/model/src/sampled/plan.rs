@@ -9,6 +9,9 @@ pub struct Plan {
     pub window_instructions: u64,
     /// Instructions timed before each window and not measured.
     pub prime_instructions: u64,
+    /// Instructions warmed before a window at least, and up to twice as many. Strata that are much
+    /// longer are skipped before that.
+    pub warm_instructions: u64,
     /// The smallest stratum.
     pub stratum_instructions: u64,
     /// The largest stratum.
@@ -22,13 +25,72 @@ pub struct Plan {
 impl Default for Plan {
     fn default() -> Plan {
         Plan {
-            certain_instructions: 20_000_000,
-            window_instructions: 10_000,
+            certain_instructions: 1_000_000,
+            window_instructions: 3_000,
             prime_instructions: 2_000,
-            stratum_instructions: 50_000,
+            warm_instructions: 200_000,
+            stratum_instructions: 40_000,
             stratum_max_instructions: 100_000_000,
             error: 0.03,
             seed: 1,
+        }
+    }
+}
+
+/// A stratum is never more than one part in so many of what ran before it: no window may come to
+/// speak for too much, or a few heavy ones would decide everything, and how far they are off could
+/// not be told from so few.
+pub(super) const STRATA_LEAST: u64 = 200;
+/// Strata so many times longer than what must be warmed are skipped for the rest.
+const SKIPPED_FROM: u64 = 4;
+/// The part of a skipped stratum that is warmed at least.
+const WARMED_PART: u64 = 16;
+
+/// Where the parts of one stratum lie, counted from its start.
+///
+/// ```text
+/// |.............wwwwwwwwwwwppMMM............|   . skipped  w warmed  p primed  M measured
+///               warm       prime measure end          length
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(super) struct Stratum {
+    pub(super) length: u64,
+    /// Where warming begins; the whole stratum is warmed if not skipped.
+    pub(super) warm: u64,
+    pub(super) prime: u64,
+    pub(super) measure: u64,
+    pub(super) end: u64,
+    pub(super) is_skipped: bool,
+    /// Whether it is warmed for twice as long as most.
+    pub(super) is_long: bool,
+}
+
+impl Stratum {
+    /// Lays a stratum of about `length` out at random.
+    pub(super) fn new(plan: &Plan, length: u64, mut roll: impl FnMut() -> u64) -> Stratum {
+        let timed = plan.prime_instructions + plan.window_instructions;
+        let is_skipped = length >= SKIPPED_FROM * plan.warm_instructions;
+        // No window lies so early that it could not be warmed or primed before, so where strata
+        // begin must be left to chance: else some instructions could never be met.
+        let length = length * 3 / 4 + roll() % (length / 2).max(1);
+        if !is_skipped {
+            let prime = roll() % length.saturating_sub(timed).max(1);
+            let measure = prime + plan.prime_instructions;
+            let end = measure + plan.window_instructions;
+            return Stratum { length, prime, measure, end, ..Stratum::default() };
+        }
+        let warm = plan.warm_instructions.max(length / WARMED_PART);
+        let is_long = roll().is_multiple_of(4);
+        let prime = 2 * warm + roll() % length.saturating_sub(2 * warm + timed).max(1);
+        let measure = prime + plan.prime_instructions;
+        Stratum {
+            length,
+            warm: prime - if is_long { 2 * warm } else { warm },
+            prime,
+            measure,
+            end: measure + plan.window_instructions,
+            is_skipped: true,
+            is_long,
         }
     }
 }

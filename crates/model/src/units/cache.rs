@@ -83,7 +83,7 @@ impl<V: Copy + Default> Cache<V> {
         let fraction = self.inverse.wrapping_mul(u128::from(number));
         let (high, low) = (fraction >> 64, fraction & u128::from(u64::MAX));
         let sets = u128::from(self.sets);
-        ((high * sets + (low * sets >> 64)) >> 64) as usize
+        ((high * sets + ((low * sets) >> 64)) >> 64) as usize
     }
 
     #[inline]
@@ -256,7 +256,7 @@ impl Chain {
 #[inline]
 fn to_front(order: u64, way: u64) -> u64 {
     // The way's four bits are where this is zero; the lowest such place is certain to be found.
-    let differs = order ^ way * ONES;
+    let differs = order ^ (way * ONES);
     let zeros = differs.wrapping_sub(ONES) & !differs & (ONES << 3);
     let shift = zeros.trailing_zeros() & 60;
     let through = u64::MAX >> (60 - shift);

@@ -160,6 +160,11 @@ impl Memory {
         self.line_shift
     }
 
+    /// Translations of either side that missed the first level.
+    pub fn translation_misses(&self) -> u64 {
+        self.dtlb.misses + self.itlb.misses
+    }
+
     /// Loads or stores `size` bytes at a time. A store's outcome is when its line may be written.
     #[inline]
     pub fn data<const TIMED: bool>(

@@ -23,6 +23,8 @@ pub struct Tlb {
     walk_cycles: u32,
     page_shift: u32,
     latest: u64,
+    /// Translations that the first level did not have.
+    pub misses: u64,
 }
 
 impl Tlb {
@@ -36,6 +38,7 @@ impl Tlb {
             walk_cycles: facts.walk_cycles,
             page_shift: facts.page_bytes.trailing_zeros(),
             latest: u64::MAX,
+            misses: 0,
         }
     }
 
@@ -69,6 +72,7 @@ impl Tlb {
 
     #[cold]
     fn miss(&mut self, page: u64) -> Translation {
+        self.misses += 1;
         self.first.insert(page, ());
         let Some(second) = &mut self.second else {
             return Translation { cycles: self.walk_cycles, missed_l1: true, walked: true };

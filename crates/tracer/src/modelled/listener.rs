@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use model::core::{Account, Accounting};
+use model::core::{Account, Accounting, Sampling};
 use model::event::{Counts, Event, HAPPENING_FIRST, HAPPENINGS};
 use model::fast::FastCore;
 use model::machine::Machine;
@@ -13,7 +13,7 @@ use model::stream::{Access, BlockId, CoreListener, StaticBlock};
 use model::warm::Warmer;
 
 use super::interrupts::Interrupted;
-use super::{CHUNK_ROWS, CoreAsk, ModelAsk, ROW_WORDS};
+use super::{CHUNK_ROWS, CoreAsk, ModelAsk, ROW_WORDS, SAMPLING_WORDS};
 use crate::results::Publisher;
 use crate::tally::{CurrentResults, current};
 
@@ -108,6 +108,9 @@ impl<C: Accounting> Modelled<C> {
             bytes.extend(u.to_le_bytes());
             bytes.extend(dof.to_le_bytes());
         }
+        for word in sampling_words(self.core.sampling()) {
+            bytes.extend(word.to_le_bytes());
+        }
         self.totals.publish(&bytes);
     }
 
@@ -155,6 +158,16 @@ impl Before {
         let of = |list: &[u64]| list.get(instruction).copied().unwrap_or(0);
         row_of(&self.account, instruction, of(&self.runs), of(&self.timed))
     }
+}
+
+/// How an estimate came about, as words: windows, instructions timed, and what warming for longer
+/// changed with its uncertainty and degrees of freedom. What there is not is no number.
+pub(super) fn sampling_words(sampling: Option<Sampling>) -> [f64; SAMPLING_WORDS] {
+    let Some(sampling) = sampling else { return [f64::NAN; SAMPLING_WORDS] };
+    let longer = sampling.longer_warming.map_or([f64::NAN; 3], |longer| {
+        [longer.value, longer.standard_uncertainty, longer.degrees_of_freedom]
+    });
+    [sampling.windows as f64, sampling.timed as f64, longer[0], longer[1], longer[2]]
 }
 
 /// Standard uncertainty and degrees of freedom of a total. Where too little was timed to tell,

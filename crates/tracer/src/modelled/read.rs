@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use metrology::Estimate;
-use model::core::Accounting;
+use model::core::{Accounting, Sampling};
 use model::event::{Counts, Event, HAPPENING_FIRST, HAPPENINGS};
 
 use super::listener::{row_of, uncertainty};
-use super::{CHUNK_ROWS, ROW_WORDS};
+use super::{CHUNK_ROWS, ROW_WORDS, SAMPLING_WORDS};
 
 /// What one static instruction cost, exactly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,6 +68,8 @@ pub struct ModelledThread {
     pub totals: Counts,
     /// How sure each total is, in the order of the events.
     pub uncertainty: Vec<(f64, f64)>,
+    /// How the totals were estimated; none where everything was timed.
+    pub sampling: Option<Sampling>,
     /// By static instruction, numbered as the blocks of the process tell them; those that never
     /// ran are left out.
     pub rows: BTreeMap<u32, InstructionRow>,
@@ -83,13 +85,15 @@ impl ModelledThread {
             let words = row_of(core.account(), place, runs, timed);
             (place as u32, InstructionRow::from_words(&words))
         });
-        ModelledThread { totals: core.counts(), uncertainty, rows: rows.collect() }
+        let sampling = core.sampling();
+        ModelledThread { totals: core.counts(), uncertainty, sampling, rows: rows.collect() }
     }
 
     /// Takes the totals that were published; `None` if the bytes are not totals.
     pub(crate) fn set_totals(&mut self, bytes: &[u8]) -> Option<()> {
         let (totals, rest) = bytes.split_at_checked(Event::COUNT * 8)?;
-        if rest.len() != Event::COUNT * 16 {
+        let (rest, sampling) = rest.split_at_checked(Event::COUNT * 16)?;
+        if sampling.len() != SAMPLING_WORDS * 8 {
             return None;
         }
         let word = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes).ok();
@@ -101,6 +105,8 @@ impl ModelledThread {
             Some((f64::from_bits(word(u)?), f64::from_bits(word(dof)?)))
         };
         self.uncertainty = rest.chunks_exact(16).map(pair).collect::<Option<_>>()?;
+        let words = sampling.chunks_exact(8).map(|bytes| word(bytes).map(f64::from_bits));
+        self.sampling = sampling_of(&words.collect::<Option<Vec<_>>>()?);
         Some(())
     }
 
@@ -128,6 +134,17 @@ impl ModelledThread {
             None => Estimate::exact(value),
         }
     }
+}
+
+/// How an estimate came about, from the words that a core publishes.
+fn sampling_of(words: &[f64]) -> Option<Sampling> {
+    let &[windows, timed, value, standard_uncertainty, degrees_of_freedom] = words else {
+        return None;
+    };
+    let is_known = windows.is_finite() && timed.is_finite();
+    let longer = Estimate { value, standard_uncertainty, degrees_of_freedom };
+    let longer_warming = Some(longer).filter(|_| value.is_finite());
+    is_known.then_some(Sampling { windows: windows as u64, timed: timed as u64, longer_warming })
 }
 
 const _: () = assert!(HAPPENING_FIRST + HAPPENINGS <= Event::COUNT);

@@ -172,11 +172,24 @@ pub(crate) fn place_of(
 
 /// Every event's total with its uncertainty; exact where everything was timed.
 #[derive(Clone, Debug)]
-pub(crate) struct Totals(Vec<Estimate>);
+pub(crate) struct Totals(Vec<Estimate>, Sampled);
+
+/// How totals were estimated, all threads together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sampled {
+    /// Windows measured.
+    pub(crate) windows: u64,
+    /// Instructions timed by threads that were sampled.
+    pub(crate) timed: u64,
+    /// Instructions that those threads ran.
+    pub(crate) of: u64,
+    /// What warming for twice as long changed, of the thread that ran most of those that tell.
+    pub(crate) longer_warming: Option<(u64, Estimate)>,
+}
 
 impl Default for Totals {
     fn default() -> Totals {
-        Totals(vec![Estimate::exact(0.0); ModelEvent::COUNT])
+        Totals(vec![Estimate::exact(0.0); ModelEvent::COUNT], Sampled::default())
     }
 }
 
@@ -184,6 +197,11 @@ impl Totals {
     /// One event's.
     pub(crate) fn of(&self, event: ModelEvent) -> Estimate {
         self.0.get(event as usize).copied().unwrap_or(Estimate::exact(0.0))
+    }
+
+    /// How they were estimated.
+    pub(crate) fn sampled(&self) -> Sampled {
+        self.1
     }
 
     /// Whether nothing is estimated.
@@ -195,6 +213,16 @@ impl Totals {
     fn add(&mut self, thread: &ModelledThread) {
         for &event in ModelEvent::ALL {
             self.0[event as usize] = self.of(event).plus(thread.estimate(event));
+        }
+        let Some(sampling) = thread.sampling else { return };
+        let ran = thread.totals[ModelEvent::Instructions];
+        self.1.windows += sampling.windows;
+        self.1.timed += sampling.timed;
+        self.1.of += ran;
+        if let Some(longer) = sampling.longer_warming
+            && self.1.longer_warming.is_none_or(|(most, _)| ran > most)
+        {
+            self.1.longer_warming = Some((ran, longer));
         }
     }
 

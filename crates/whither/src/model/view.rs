@@ -239,6 +239,33 @@ fn counter_section(run: &ModelledRun) -> Section {
     }
 }
 
+/// Which estimator, how much was timed, and what is not in the ±.
+fn sampling_notes(run: &ModelledRun) -> [String; 2] {
+    let sampled = run.totals.sampled();
+    let share = 100.0 * sampled.timed as f64 / sampled.of.max(1) as f64;
+    let how = format!(
+        "Estimated from {} windows at random places by regression on what caches, translation and \
+         predictors counted around them; {share:.2} % of the instructions were timed.",
+        sampled.windows
+    );
+    let bias = match sampled.longer_warming {
+        Some((_, longer)) => {
+            let half_width = longer.interval(Coverage::P95).half_width();
+            format!(
+                "warming twice as long before a window changed its cycles by {:+.2} ± {:.2} %",
+                100.0 * longer.value,
+                100.0 * half_width
+            )
+        }
+        None => "everything between the windows was warmed".to_owned(),
+    };
+    let apart = format!(
+        "The ± is what sampling leaves open. Bias of warming is not in it: {bias}. --full times \
+         everything."
+    );
+    [how, apart]
+}
+
 pub(crate) fn notes(run: &ModelledRun, images: &Images) -> Vec<String> {
     let mut notes = vec![
         "A stall charged to a cause is not what removing the cause would gain: waits overlap."
@@ -252,11 +279,7 @@ pub(crate) fn notes(run: &ModelledRun, images: &Images) -> Vec<String> {
         notes.push(format!("{unknown:.0} instructions were unknown and modelled generically."));
     }
     if !run.totals.is_exact() {
-        notes.push(
-            "The ± is what sampling leaves open. That units warmed without a core differ a little \
-             from those that a core used is not in it; --full times everything."
-                .to_owned(),
-        );
+        notes.extend(sampling_notes(run));
     }
     if run.untimed > Count::ZERO {
         notes.push(format!(

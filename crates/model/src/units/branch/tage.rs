@@ -230,8 +230,8 @@ impl Tage {
                 self.entries[place as usize] = Entry { counter, useful: 0 };
             }
             None => {
-                for k in first + skip..self.tables {
-                    let entry = &mut self.entries[looks[k].0 as usize];
+                for (place, _) in &looks[first + skip..self.tables] {
+                    let entry = &mut self.entries[*place as usize];
                     entry.useful = entry.useful.saturating_sub(1);
                 }
             }

@@ -1,0 +1,180 @@
+//! How fast the cores are on a recorded program, and how well sampling knows it: no engine.
+//!
+//! ```text
+//! whither model --record FILE.trace -- PROGRAM
+//! cargo run --release -p tracer --example replay -- FILE.trace MACHINE warm|fast|seeds [SEEDS]
+//! ```
+//!
+//! The busiest thread is held in memory and told to each core, so that decoding does not count.
+//! `seeds` times it whole once and samples it with so many seeds.
+
+use std::env;
+use std::error::Error;
+use std::path::PathBuf;
+
+use metrology::Coverage;
+use model::core::{Accounting, Settings};
+use model::event::Event;
+use model::fast::FastCore;
+use model::machine::Machine;
+use model::sampled::{Plan, SampledCore};
+use model::stream::{Access, BlockId, CoreListener, StaticBlock};
+use model::warm::Warmer;
+use tracer::results::ProcessKey;
+use tracer::stream::{InstructionStream, Recorded};
+use tracer::trace::Audience;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut words = env::args().skip(1);
+    let path = PathBuf::from(words.next().ok_or("say which trace")?);
+    let machine = Machine::named(&words.next().ok_or("say which machine")?)?;
+    let what = words.next().ok_or("say warm, fast or seeds")?;
+    let seeds: u64 = words.next().map_or(Ok(20), |text| text.parse())?;
+    let mut busiest = Busiest::default();
+    Recorded { path }.play(&mut busiest)?;
+    let thread = busiest.thread;
+    match what.as_str() {
+        "warm" => {
+            let mut warmer = Warmer::new(&machine);
+            let seconds = thread.tell(&mut warmer);
+            thread.say("warm", seconds);
+            println!("{:?}", warmer.branches());
+            println!("{:?}", warmer.memory().counts);
+            println!("{} translations missed", warmer.memory().translation_misses());
+        }
+        "fast" => {
+            let mut core = FastCore::new(&machine, Settings::default());
+            let seconds = thread.tell(&mut core);
+            core.finish();
+            thread.say("fast", seconds);
+            println!("{:?}", core.memory().counts);
+            println!("{} translations missed", core.memory().translation_misses());
+            let counts = core.counts();
+            for event in [Event::Cycles, Event::BranchMisses, Event::TakenBranches] {
+                let rate = counts[event] as f64 / thread.instructions as f64;
+                println!("{} {:.4} per 1000 instructions", event.name(), 1000.0 * rate);
+            }
+        }
+        _ => thread.seeds(&machine, seeds),
+    }
+    Ok(())
+}
+
+/// What one thread ran.
+#[derive(Default)]
+struct Thread {
+    blocks: Vec<StaticBlock>,
+    /// Block, instructions, and where its accesses end.
+    steps: Vec<(BlockId, u16, u32)>,
+    accesses: Vec<Access>,
+    instructions: u64,
+}
+
+impl Thread {
+    fn tell(&self, core: &mut impl CoreListener) -> f64 {
+        for (place, block) in self.blocks.iter().enumerate() {
+            core.translated(BlockId(place as u32), block);
+        }
+        let start = cpu_seconds();
+        let mut from = 0;
+        for &(id, ran, to) in &self.steps {
+            core.executed(id, ran, &self.accesses[from..to as usize]);
+            from = to as usize;
+        }
+        cpu_seconds() - start
+    }
+
+    fn say(&self, what: &str, seconds: f64) {
+        let (mips, each) =
+            (self.instructions as f64 / seconds / 1e6, seconds * 1e9 / self.instructions as f64);
+        println!("{what}: {} instructions, {mips:.1} MIPS, {each:.2} ns each", self.instructions);
+    }
+
+    fn seeds(&self, machine: &Machine, seeds: u64) {
+        let mut core = FastCore::new(machine, Settings::default());
+        self.say("fast", self.tell(&mut core));
+        core.finish();
+        let truth = core.counts()[Event::Cycles] as f64;
+        let (mut held, mut offs, mut widths) = (0, Vec::new(), Vec::new());
+        for seed in 1..=seeds {
+            let plan = Plan { seed, ..plan() };
+            let mut core = SampledCore::new(machine, Settings::default(), plan);
+            let seconds = self.tell(&mut core);
+            core.settle_all();
+            let Some(cycles) = core.estimate(Event::Cycles) else { continue };
+            let interval = cycles.interval(Coverage::P95);
+            held += u64::from(interval.holds(truth));
+            offs.push(100.0 * (cycles.value / truth - 1.0));
+            widths.push(100.0 * interval.half_width() / truth);
+            if seed <= 3 {
+                self.say("sampled", seconds);
+                println!(
+                    "  {} windows, {:.2} % ± {:.2} %, dof {:.1}",
+                    core.windows(),
+                    offs[offs.len() - 1],
+                    widths[widths.len() - 1],
+                    cycles.degrees_of_freedom
+                );
+            }
+        }
+        let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len().max(1) as f64;
+        let squares: Vec<f64> = offs.iter().map(|off| (off - mean(&offs)).powi(2)).collect();
+        println!(
+            "held {held} of {seeds}; mean error {:+.3} %, scatter {:.3} %, half-width {:.3} %",
+            mean(&offs),
+            mean(&squares).sqrt(),
+            mean(&widths)
+        );
+    }
+}
+
+impl CoreListener for Thread {
+    fn translated(&mut self, _: BlockId, block: &StaticBlock) {
+        self.blocks.push(block.clone());
+    }
+
+    fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
+        self.accesses.extend(accesses);
+        self.steps.push((id, ran, self.accesses.len() as u32));
+        self.instructions += u64::from(ran);
+    }
+}
+
+/// Keeps the thread that ran most.
+#[derive(Default)]
+struct Busiest {
+    thread: Thread,
+}
+
+impl Audience for Busiest {
+    type Core = Thread;
+
+    fn thread(&mut self, _: ProcessKey, _: u32) -> Thread {
+        Thread::default()
+    }
+
+    fn ended(&mut self, _: ProcessKey, _: u32, core: Thread) {
+        if core.instructions > self.thread.instructions {
+            self.thread = core;
+        }
+    }
+}
+
+/// The usual plan, with what the environment changes of it: WINDOW and PRIME instructions.
+fn plan() -> Plan {
+    let asked = |name: &str| env::var(name).ok().and_then(|text| text.parse().ok());
+    let usual = Plan::default();
+    Plan {
+        window_instructions: asked("WINDOW").unwrap_or(usual.window_instructions),
+        prime_instructions: asked("PRIME").unwrap_or(usual.prime_instructions),
+        warm_instructions: asked("WARM").unwrap_or(usual.warm_instructions),
+        ..usual
+    }
+}
+
+/// CPU time, so that other work on the machine does not count.
+fn cpu_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let nanoseconds = text.split(' ').next().and_then(|first| first.parse::<f64>().ok());
+    nanoseconds.unwrap_or(f64::NAN) / 1e9
+}
