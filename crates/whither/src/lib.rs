@@ -10,6 +10,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod calibrate;
 mod cli;
 mod doctor;
 mod failure;
@@ -42,6 +43,7 @@ fn execute(plan: &Plan) -> Result<u8, Failure> {
     match &plan.job {
         Job::Run(job) => run::run(job, &plan.output),
         Job::Model(job) => model::model(job, &plan.output),
+        Job::Calibrate(job) => calibrate::calibrate(job, &plan.output).map(|()| 0),
         Job::Doctor => plan.output.write(&doctor::doctor()).map(|()| 0),
         Job::List(what) => plan.output.write(&list::list(*what)?).map(|()| 0),
         Job::Completions(shell) => generate::completions(*shell, &plan.output).map(|()| 0),

@@ -4,4 +4,4 @@ mod arguments;
 mod plan;
 
 pub(crate) use arguments::Arguments;
-pub(crate) use plan::{Job, ListWhat, ModelJob, Plan, RunJob, event_table, parse};
+pub(crate) use plan::{CalibrateJob, Job, ListWhat, ModelJob, Plan, RunJob, event_table, parse};

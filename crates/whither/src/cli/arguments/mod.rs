@@ -1,6 +1,7 @@
 //! The arguments, each defined once: help, manual page and completions follow from here. A command
 //! with arguments of its own has a file of its own.
 
+mod calibrate;
 mod model;
 mod run;
 
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
+pub(crate) use self::calibrate::CalibrateArguments;
 pub(crate) use self::model::{CoreArgument, ModeArgument, ModelArguments};
 pub(crate) use self::run::{RunArguments, SyntaxArgument};
 use crate::output::ColourChoice;
@@ -46,6 +48,7 @@ pub(crate) struct Speech {
 pub(crate) enum Command {
     Run(RunArguments),
     Model(ModelArguments),
+    Calibrate(CalibrateArguments),
     /// Say what this machine can measure, why not, and what to do
     Doctor,
     /// List what can be named on the command line

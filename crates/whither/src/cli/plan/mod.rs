@@ -1,6 +1,7 @@
 //! Arguments checked and completed: everything that can be wrong with a command line is found
 //! here, before anything runs. A command with arguments of its own has a file of its own.
 
+mod calibrate;
 mod model;
 mod run;
 
@@ -14,6 +15,8 @@ use clap_complete::Shell;
 use pmu::{EventTable, event_sets, nearest, parse_events};
 use vocab::Event;
 
+pub(crate) use self::calibrate::CalibrateJob;
+use self::calibrate::calibrate_job;
 pub(crate) use self::model::ModelJob;
 use self::model::model_job;
 pub(crate) use self::run::RunJob;
@@ -33,6 +36,7 @@ pub(crate) struct Plan {
 pub(crate) enum Job {
     Run(RunJob),
     Model(ModelJob),
+    Calibrate(CalibrateJob),
     Doctor,
     List(ListWhat),
     Completions(Shell),
@@ -102,6 +106,7 @@ fn plan(arguments: Arguments) -> Result<Plan, Failure> {
             }
             Job::Model(model_job(model)?)
         }
+        Command::Calibrate(asked) => Job::Calibrate(calibrate_job(asked)?),
         Command::Doctor => Job::Doctor,
         Command::List { what } => Job::List(what),
         Command::Completions { shell } => Job::Completions(shell),
