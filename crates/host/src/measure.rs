@@ -107,9 +107,7 @@ pub fn measure(
     };
     match quantity {
         Quantity::Clock => of(clock(pinned, wanted)),
-        Quantity::L1 => {
-            of(chase(pinned, wanted, &lines(shape.l1_bytes / 8 * 3), STEPS, false))
-        }
+        Quantity::L1 => of(chase(pinned, wanted, &lines(shape.l1_bytes / 8 * 3), STEPS, false)),
         Quantity::L2 => of(chase(pinned, wanted, &lines(shape.l2_bytes / 8 * 3), STEPS, true)),
         Quantity::L3 => match shape.l3_bytes {
             None => Ok(None),

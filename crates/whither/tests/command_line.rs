@@ -29,6 +29,7 @@ fn help_is_as_recorded() {
         (&["--help"][..], "help.txt"),
         (&["run", "--help"], "help-run.txt"),
         (&["model", "--help"], "help-model.txt"),
+        (&["calibrate", "--help"], "help-calibrate.txt"),
         (&["list", "--help"], "help-list.txt"),
     ] {
         let output = whither(arguments);

@@ -59,13 +59,8 @@ mod tests {
     /// The cycles of front and work that a stall of ten after cycle 100 is charged, exactly and as
     /// a counter does it.
     fn charged(dispatched: u64) -> [u64; 4] {
-        let why = Why {
-            instruction: 1,
-            dispatched,
-            front: Cause::Mispredict,
-            blame: 0,
-            work: Cause::L2,
-        };
+        let why =
+            Why { instruction: 1, dispatched, front: Cause::Mispredict, blame: 0, work: Cause::L2 };
         let mut account = Account::default();
         account.grow(2);
         why.charge(&mut account, 4, 100, 10);

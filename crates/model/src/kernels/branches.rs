@@ -39,7 +39,12 @@ pub(super) fn kernels() -> Vec<Kernel> {
             facts: &[],
             blocks: kinds,
             round: |_| {
-                vec![(0, vec![store(0, 0x8000)]), (1, vec![load(0, 0x8000)]), (2, vec![]), (3, vec![])]
+                vec![
+                    (0, vec![store(0, 0x8000)]),
+                    (1, vec![load(0, 0x8000)]),
+                    (2, vec![]),
+                    (3, vec![]),
+                ]
             },
             rounds: 400,
             counts: vec![

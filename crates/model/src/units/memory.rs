@@ -359,7 +359,7 @@ impl Memory {
             None => {
                 self.counts.l3_misses += u64::from(has_l3 && !is_guess);
                 self.counts.memory_reads += 1;
-                let ready = if TIMED { self.from_memory(start) } else { 0 };
+                let ready = if TIMED { self.memory_answers(start) } else { 0 };
                 (ready, Level::Memory)
             }
         };
@@ -379,7 +379,7 @@ impl Memory {
     }
 
     /// When a line asked of memory at a time is there.
-    fn from_memory(&mut self, at: u64) -> u64 {
+    fn memory_answers(&mut self, at: u64) -> u64 {
         let start = self.l3_misses.as_mut().map_or(at, |misses| misses.admit(at));
         let ready = self.channel.book(start) + self.memory_cycles;
         if let Some(misses) = &mut self.l3_misses {

@@ -67,8 +67,18 @@ pub(super) fn compare(machine: &Machine, readings: &Readings) -> Vec<Compared> {
     let clock_key = "identity.clock_mhz";
     let mut rows = vec![
         plain("clock", clock_key, "MHz", clock, Takes::Latency, Quantity::Clock),
-        latency("first-level hit", "caches.l1d.latency_cycles", caches.l1d.latency_cycles, Quantity::L1),
-        latency("second-level hit", "caches.l2.latency_cycles", caches.l2.latency_cycles, Quantity::L2),
+        latency(
+            "first-level hit",
+            "caches.l1d.latency_cycles",
+            caches.l1d.latency_cycles,
+            Quantity::L1,
+        ),
+        latency(
+            "second-level hit",
+            "caches.l2.latency_cycles",
+            caches.l2.latency_cycles,
+            Quantity::L2,
+        ),
     ];
     if let Some(l3) = &caches.l3 {
         let key = "caches.l3.latency_cycles";
@@ -79,7 +89,8 @@ pub(super) fn compare(machine: &Machine, readings: &Readings) -> Vec<Compared> {
     let of = |quantity: Quantity| estimate(quantity);
     if let Some(second) = &machine.tlbs.l2d {
         // On top of the first-level hit that the chase would have been.
-        let measured = of(Quantity::SecondTlb).zip(of(Quantity::L1)).map(|(all, hit)| all.minus(hit));
+        let measured =
+            of(Quantity::SecondTlb).zip(of(Quantity::L1)).map(|(all, hit)| all.minus(hit));
         let key = Some("tlbs.l2d.latency_cycles");
         let file = cycles(second.latency_cycles);
         let what = "second translation level";
@@ -91,7 +102,14 @@ pub(super) fn compare(machine: &Machine, readings: &Readings) -> Vec<Compared> {
     rows.push(row(what, key, "cycles", file, Takes::Latency, Quantity::Walk, walk(readings)));
     let bandwidth = cycles(machine.memory.bytes_per_cycle);
     let key = "memory.bytes_per_cycle";
-    rows.push(plain("memory, in order", key, "bytes a cycle", bandwidth, Takes::Memory, Quantity::Bandwidth));
+    rows.push(plain(
+        "memory, in order",
+        key,
+        "bytes a cycle",
+        bandwidth,
+        Takes::Memory,
+        Quantity::Bandwidth,
+    ));
     rows.extend(checked(machine, &row, &of));
     rows
 }
@@ -124,7 +142,8 @@ fn checked(
     let latency = |class: Class| machine.execution(class).map_or(0, |e| e.latency);
     let mispredict = window.mispredict_cycles + window.dispatch_to_issue_cycles + 1;
     let forward = window.store_forward_cycles + latency(Class::StoreData);
-    let stores = window.stores_per_cycle.min(ports(Class::StoreAddress)).min(ports(Class::StoreData));
+    let stores =
+        window.stores_per_cycle.min(ports(Class::StoreAddress)).min(ports(Class::StoreData));
     [
         ("misprediction", "cycles", mispredict, Quantity::Mispredict),
         ("value through memory", "cycles", forward, Quantity::Forward),

@@ -71,14 +71,13 @@ fn write(
 ) -> Result<Vec<&'static str>, Failure> {
     let facts: Vec<(&'static str, u32)> = compared
         .iter()
-        .filter(|one| one.takes == Takes::Latency || one.takes == Takes::Memory && !job.latencies_only)
+        .filter(|one| {
+            one.takes == Takes::Latency || one.takes == Takes::Memory && !job.latencies_only
+        })
         .filter_map(|one| Some((one.key?, one.whole()?)))
         .collect();
-    let source = format!(
-        "measured by whither calibrate on {}, {}",
-        this_processor().name,
-        date::today()
-    );
+    let source =
+        format!("measured by whither calibrate on {}, {}", this_processor().name, date::today());
     let failed = |why: String| Failure::new(ERROR, why);
     let text = rewritten(&job.machine.name, &job.machine_text, &facts, &source)
         .map_err(|error| failed(error.to_string()))?;

@@ -21,7 +21,9 @@ pub(super) fn view(
         schema: Schema { name: "calibrate", version: 1 },
         title: match differ {
             0 => format!("whither calibrate: {name} agrees with this machine"),
-            n => format!("whither calibrate: {n} of {} facts of {name} differ here", compared.len()),
+            n => {
+                format!("whither calibrate: {n} of {} facts of {name} differ here", compared.len())
+            }
         },
         sections: vec![
             Section {

@@ -23,8 +23,7 @@ pub(super) fn calibrate_job(asked: CalibrateArguments) -> Result<CalibrateJob, F
         describes_this_host()?;
     }
     let found = crate::model::find_machine(asked.machine.as_deref());
-    let (machine, machine_text) =
-        found.map_err(|failure| Failure { status: ERROR, ..failure })?;
+    let (machine, machine_text) = found.map_err(|failure| Failure { status: ERROR, ..failure })?;
     Ok(CalibrateJob {
         machine,
         machine_text,
