@@ -41,6 +41,7 @@ const _: () = assert!(std::mem::offset_of!(Attr, clock) == 92);
 pub(crate) mod flag {
     pub(crate) const DISABLED: u64 = 1 << 0;
     pub(crate) const INHERIT: u64 = 1 << 1;
+    pub(crate) const PINNED: u64 = 1 << 2;
     pub(crate) const EXCLUDE_USER: u64 = 1 << 4;
     pub(crate) const EXCLUDE_KERNEL: u64 = 1 << 5;
     pub(crate) const EXCLUDE_HV: u64 = 1 << 6;
@@ -57,6 +58,7 @@ pub(crate) mod flag {
     pub(crate) const COMM_EXEC: u64 = 1 << 24;
     pub(crate) const USE_CLOCKID: u64 = 1 << 25;
     pub(crate) const BUILD_ID: u64 = 1 << 34;
+    pub(crate) const INHERIT_THREAD: u64 = 1 << 35;
 }
 
 /// Bits of `sample_type`.
@@ -64,13 +66,19 @@ pub(crate) mod sample {
     pub(crate) const IP: u64 = 1 << 0;
     pub(crate) const TID: u64 = 1 << 1;
     pub(crate) const TIME: u64 = 1 << 2;
+    pub(crate) const CALLCHAIN: u64 = 1 << 5;
     pub(crate) const CPU: u64 = 1 << 7;
 }
+
+/// The kernel's `perf_type_id` of breakpoints.
+pub(crate) const BREAKPOINT: u32 = 5;
 
 /// Bits of `read_format`.
 pub(crate) mod read {
     pub(crate) const TIME_ENABLED: u64 = 1 << 0;
     pub(crate) const TIME_RUNNING: u64 = 1 << 1;
+    pub(crate) const ID: u64 = 1 << 2;
+    pub(crate) const GROUP: u64 = 1 << 3;
 }
 
 impl Attr {
@@ -81,10 +89,16 @@ impl Attr {
             Mode::User => flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV,
             Mode::Kernel => flag::EXCLUDE_USER,
         };
+        // The kernel keeps a breakpoint's kind in a word of its own; ours travels in `config`.
+        let (config, breakpoint_kind) = match event.code.kind {
+            BREAKPOINT => (0, event.code.config as u32),
+            _ => (event.code.config, 0),
+        };
         Attr {
             kind: event.code.kind,
             size: size_of::<Attr>() as u32,
-            config: event.code.config,
+            config,
+            breakpoint_kind,
             config1: event.code.config1,
             config2: event.code.config2,
             flags: flag::DISABLED | mode,

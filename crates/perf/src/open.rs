@@ -2,15 +2,28 @@
 
 use std::os::fd::{FromRawFd, OwnedFd};
 
-use vocab::{Event, EventCode, Mode};
+use vocab::Event;
 
 use crate::Refusal;
-use crate::attr::{Attr, flag};
+use crate::attr::Attr;
 
 /// Closed on exec, so that the sampled program does not inherit our descriptors.
 const FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
 
+/// The number for the process is a descriptor of a control group.
+pub(crate) const FLAG_PID_CGROUP: libc::c_ulong = 1 << 2;
+
 pub(crate) fn open(attr: &Attr, pid: i32, cpu: i32, group: i32) -> Result<OwnedFd, Refusal> {
+    open_with(attr, pid, cpu, group, 0)
+}
+
+pub(crate) fn open_with(
+    attr: &Attr,
+    pid: i32,
+    cpu: i32,
+    group: i32,
+    flags: libc::c_ulong,
+) -> Result<OwnedFd, Refusal> {
     // SAFETY: the kernel reads `size` bytes from the pointer, and `Attr::of` set that to the size
     // of the structure.
     let fd = unsafe {
@@ -20,7 +33,7 @@ pub(crate) fn open(attr: &Attr, pid: i32, cpu: i32, group: i32) -> Result<OwnedF
             pid,
             cpu,
             group,
-            FLAG_FD_CLOEXEC,
+            FLAG_FD_CLOEXEC | flags,
         )
     };
     if fd < 0 {
@@ -40,37 +53,10 @@ pub fn probe_system_wide(event: &Event, cpu: u32) -> Result<(), Refusal> {
     open(&Attr::of(event), -1, cpu as i32, -1).map(drop)
 }
 
-/// What a hardware breakpoint waits for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BreakpointKind {
-    /// The instruction at the address.
-    Execute,
-    /// A write to the address.
-    Write,
-}
-
-impl BreakpointKind {
-    fn bits(self) -> u32 {
-        match self {
-            BreakpointKind::Execute => 4,
-            BreakpointKind::Write => 2,
-        }
-    }
-}
-
-/// Whether this process could set a hardware breakpoint on one of its own addresses.
-pub fn probe_breakpoint(kind: BreakpointKind, address: u64) -> Result<(), Refusal> {
-    const PERF_TYPE_BREAKPOINT: u32 = 5;
-    let code = EventCode { kind: PERF_TYPE_BREAKPOINT, config: 0, config1: address, config2: 8 };
-    let event = Event { name: "breakpoint".into(), code, mode: Mode::User };
-    let mut attr = Attr::of(&event);
-    attr.breakpoint_kind = kind.bits();
-    attr.flags |= flag::EXCLUDE_GUEST;
-    open(&attr, 0, -1, -1).map(drop)
-}
-
 #[cfg(test)]
 mod tests {
+    use vocab::{EventCode, Mode};
+
     use super::*;
 
     fn event(kind: u32, config: u64) -> Event {

@@ -4,12 +4,18 @@ use serde::Deserialize;
 
 use crate::TableError;
 
+macro_rules! embedded {
+    ($($name:literal),+ $(,)?) => {
+        &[$((
+            concat!("events/sets/", $name, ".toml"),
+            include_str!(concat!("../../../events/sets/", $name, ".toml")),
+        )),+]
+    };
+}
+
 /// File name and text of each embedded set.
-const SETS: [(&str, &str); 3] = [
-    ("events/sets/run.toml", include_str!("../../../events/sets/run.toml")),
-    ("events/sets/basic.toml", include_str!("../../../events/sets/basic.toml")),
-    ("events/sets/memory.toml", include_str!("../../../events/sets/memory.toml")),
-];
+const SETS: &[(&str, &str)] =
+    embedded!["default", "software", "run", "basic", "memory", "detail-1", "detail-2", "detail-3",];
 
 /// A named list of events.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]

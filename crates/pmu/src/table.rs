@@ -5,6 +5,8 @@ use std::fmt;
 use serde::Deserialize;
 use vocab::EventCode;
 
+use crate::Dimension;
+
 const GENERIC: &str = include_str!("../../../events/generic.toml");
 
 /// The kernel's kinds of event that have names of their own.
@@ -52,17 +54,30 @@ pub struct EventEntry {
     pub kind: EventKind,
     /// The kernel's number within the kind.
     pub code: u64,
+    /// What one count is, in formulas.
+    #[serde(default)]
+    pub unit: Option<String>,
     /// What is counted.
     pub counts: String,
     /// How the count misleads; empty where nothing is known.
     #[serde(default)]
     pub lies: String,
+    /// How much an interruption of the program (a timer's tick, a page fault) may add to the
+    /// count; 0 where nothing is known.
+    #[serde(default)]
+    pub extra_per_interruption: u32,
 }
 
 impl EventEntry {
     /// What the kernel is asked for.
     pub fn code(&self) -> EventCode {
         EventCode::new(self.kind.number(), self.code)
+    }
+
+    /// What it is measured in; a unit that is none is found by a test, and counts as events.
+    pub fn dimension(&self) -> Dimension {
+        let unit = self.unit.as_deref().unwrap_or("events");
+        Dimension::named(unit).unwrap_or_default()
     }
 
     pub(crate) fn is_called(&self, name: &str) -> bool {
@@ -138,6 +153,14 @@ mod tests {
         let table = EventTable::embedded().unwrap();
         let distinct: BTreeSet<&str> = table.names().collect();
         assert_eq!(distinct.len(), table.names().count());
+    }
+
+    #[test]
+    fn every_unit_exists() {
+        let table = EventTable::embedded().unwrap();
+        for unit in table.entries.iter().filter_map(|entry| entry.unit.as_ref()) {
+            assert!(Dimension::named(unit).is_ok(), "{unit}");
+        }
     }
 
     #[test]

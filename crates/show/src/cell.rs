@@ -56,7 +56,8 @@ impl Cell {
         Cell::Text(text.into())
     }
 
-    pub(crate) fn to_text(&self) -> String {
+    /// As a person reads it.
+    pub fn to_text(&self) -> String {
         match self {
             Cell::Text(text) | Cell::Word { text, .. } => clean(text).into_owned(),
             Cell::Count(count) => group_digits(count.0),
@@ -108,9 +109,13 @@ fn number(value: f64, unit: Unit) -> String {
     }
 }
 
-/// The ± is half the interval; its digits follow the value's.
+/// The ± is half the interval; its digits follow the value's. An interval without an end leaves
+/// a question mark: too little was seen to say.
 fn estimate(value: f64, interval: Interval, unit: Unit) -> String {
     let half = interval.half_width();
+    if !half.is_finite() {
+        return format!("{} ± ?", number(value, unit));
+    }
     match unit {
         Unit::Share => format!("{:.1} % ±{:4.1}", 100.0 * value, 100.0 * half),
         Unit::Seconds => format!("{} ± {}", duration(value), duration(half)),
@@ -146,6 +151,12 @@ mod tests {
         let (value, interval) = share(400, 1000, Coverage::P95).unwrap();
         let cell = Cell::Estimate(value, interval, Unit::Share);
         assert_eq!(cell.to_text(), "40.0 % ± 3.0");
+    }
+
+    #[test]
+    fn an_interval_without_an_end_is_a_question() {
+        let interval = Interval { low: 5.0, high: f64::INFINITY, coverage: Coverage::P95 };
+        assert_eq!(Cell::Estimate(1234.0, interval, Unit::Count).to_text(), "1,234 ± ?");
     }
 
     #[test]

@@ -9,23 +9,28 @@
 //!
 //! ```text
 //! View ─┬─ render_text(width, colour) ── lines for a person ─── render_svg: a picture of them
+//!       ├─ Live::paint(text) ────────── the same lines, painted in place
 //!       └─ render_json() ─────────────── {"schema":"whither.run","version":1, section: …}
 //! ```
 #![forbid(unsafe_code)]
 
+mod bar;
 mod cell;
 mod clean;
 mod colour;
 mod json;
+mod live;
 mod svg;
 mod table;
 mod text;
 mod view;
 
+pub use bar::bar;
 pub use cell::{Cell, Unit, duration};
 pub use clean::clean;
 pub use colour::{Colour, Tone};
 pub use json::render_json;
+pub use live::Live;
 pub use svg::render_svg;
 pub use text::{Page, render_text};
 pub use view::{Align, Body, Column, Fact, Row, Schema, Section, Shown, Table, View};

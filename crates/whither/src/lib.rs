@@ -12,14 +12,19 @@
 
 mod calibrate;
 mod cli;
+mod daemon;
 mod doctor;
 mod failure;
 mod generate;
+mod host_events;
 mod list;
+mod measure;
 mod model;
+mod modelled_counters;
 mod output;
 mod progress;
 mod run;
+mod stat;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -44,8 +49,11 @@ fn execute(plan: &Plan) -> Result<u8, Failure> {
         Job::Run(job) => run::run(job, &plan.output),
         Job::Model(job) => model::model(job, &plan.output),
         Job::Calibrate(job) => calibrate::calibrate(job, &plan.output).map(|()| 0),
+        Job::Stat(job) => stat::stat(job, &plan.output),
+        Job::Measure(job) => measure::measure(job, &plan.output),
+        Job::Daemon(job) => daemon::daemon(job, &plan.output),
         Job::Doctor => plan.output.write(&doctor::doctor()).map(|()| 0),
-        Job::List(what) => plan.output.write(&list::list(*what)?).map(|()| 0),
+        Job::List(job) => list::list(job, &plan.output).map(|()| 0),
         Job::Completions(shell) => generate::completions(*shell, &plan.output).map(|()| 0),
         Job::Manual(folder) => generate::manual(folder.as_deref(), &plan.output).map(|()| 0),
     }

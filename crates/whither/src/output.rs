@@ -45,15 +45,19 @@ pub(crate) struct Output {
 impl Output {
     /// Writes the view in the form that was asked for.
     pub(crate) fn write(&self, view: &View) -> Result<(), Failure> {
+        self.write_text(&self.rendered(view))
+    }
+
+    /// The view in the form that was asked for.
+    pub(crate) fn rendered(&self, view: &View) -> String {
         let picture = self.file.as_ref().is_some_and(|f| f.extension().is_some_and(|e| e == "svg"));
-        let text = if self.json {
+        if self.json {
             format!("{}\n", render_json(view))
         } else if picture {
             render_svg(view, PLAIN_WIDTH)
         } else {
             render_text(view, self.page())
-        };
-        self.write_text(&text)
+        }
     }
 
     /// Writes text as it is.
@@ -90,7 +94,8 @@ impl Output {
         })
     }
 
-    fn page(&self) -> Page {
+    /// What the reader's screen is like.
+    pub(crate) fn page(&self) -> Page {
         let terminal = self.file.is_none()
             && match self.stream {
                 Stream::Stdout => io::stdout().is_terminal(),

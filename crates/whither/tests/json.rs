@@ -24,12 +24,18 @@ fn keys(value: &Value, found: &mut BTreeSet<String>) {
 fn every_schema_and_every_key_is_documented() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/JSON.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let commands: [&[&str]; 10] = [
+    let commands: &[&[&str]] = &[
         &["doctor"],
         &["calibrate", "--runs", "2", "--machine", "icost-table6"],
         &["list", "events"],
         &["list", "sets"],
         &["list", "machines"],
+        &["list", "metrics"],
+        &["list", "events", "--machine", "zen4"],
+        &["stat", "-e", "task-clock,cycles,page-faults", "--", "true"],
+        &["stat", "-I", "50", "-e", "task-clock", "--", "sleep", "0.1"],
+        &["stat", "--machine", "zen4", "--set", "ssb", "--", "true"],
+        &["stat", "--counters", "1", "-e", "task-clock,page-faults", "--", "true"],
         &[
             "run",
             "-F",
@@ -42,12 +48,16 @@ fn every_schema_and_every_key_is_documented() {
         &["run", "--", "no-such-program-here"],
         &["model", "--", "true"],
         &["run", "--model", "--", "true"],
+        &["daemon", "status", "--db", "/no/such/database"],
         &["model", "--record", "/dev/null", "--", "true"],
+        &["measure", "--runs", "4", "--vary", "env", "--", "true"],
+        &["measure", "--machine", "zen4", "--counters", "2", "-e", "cycles,loads", "--", "true"],
+        &["measure", "--runs", "3", "--compare", "true", "true"],
     ];
     for arguments in commands {
         let output = Command::new(env!("CARGO_BIN_EXE_whither"))
             .arg("--json")
-            .args(arguments)
+            .args(*arguments)
             .output()
             .unwrap();
         let printed = if output.stdout.is_empty() { &output.stderr } else { &output.stdout };

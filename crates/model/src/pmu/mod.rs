@@ -11,7 +11,7 @@
 mod assign;
 mod sampler;
 
-pub use assign::{Assignment, Counter, Unplaceable, assign};
+pub use assign::{Assignment, Counter, Unplaceable, assign, counters};
 pub use sampler::{Attribution, Sample, Sampler, SamplerError, Sampling};
 
 use crate::event::{Counts, Event};

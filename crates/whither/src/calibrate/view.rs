@@ -114,8 +114,8 @@ fn notes(compared: &[Compared], written: Option<&(&Path, Vec<&str>)>) -> Vec<Str
     let mut notes = vec![
         format!("{dropped} runs were dropped for an unsteady clock or stolen time"),
         "a fact is ok within its ±, within 5 %, or within half a unit".into(),
-        "chases go through lines in random order, those of the larger caches in huge pages where the \
-         kernel grants them; in a virtual machine a walk goes through the host's tables too"
+        "chases go through lines in random order, in small pages, and what translation adds is taken \
+         off; in a virtual machine a walk goes through the host's tables too"
             .into(),
         "penalties and widths are only checked: a description's ports and latencies come from \
          documents"

@@ -3,5 +3,8 @@
 mod arguments;
 mod plan;
 
-pub(crate) use arguments::Arguments;
-pub(crate) use plan::{CalibrateJob, Job, ListWhat, ModelJob, Plan, RunJob, event_table, parse};
+pub(crate) use arguments::{Arguments, ConfigArgument};
+pub(crate) use plan::{
+    Ask, CalibrateJob, DaemonJob, Form, Job, ListJob, ListWhat, MeasureJob, ModelJob, Plan, RunJob,
+    StartJob, StatJob, Varies, WarmUp, What, Whom, event_table, parse, software_set,
+};

@@ -2,8 +2,11 @@
 //! with arguments of its own has a file of its own.
 
 mod calibrate;
+mod daemon;
+mod measure;
 mod model;
 mod run;
+mod stat;
 
 use std::path::PathBuf;
 
@@ -11,8 +14,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 pub(crate) use self::calibrate::CalibrateArguments;
+pub(crate) use self::daemon::{
+    ConfigArgument, DaemonArguments, DaemonCommand, DaemonStart, DatabaseArgument,
+};
+pub(crate) use self::measure::{MeasureArguments, VaryArgument};
 pub(crate) use self::model::{CoreArgument, ModeArgument, ModelArguments};
 pub(crate) use self::run::{RunArguments, SyntaxArgument};
+pub(crate) use self::stat::StatArguments;
 use crate::output::ColourChoice;
 
 /// Where have all the cycles gone?
@@ -49,6 +57,9 @@ pub(crate) enum Command {
     Run(RunArguments),
     Model(ModelArguments),
     Calibrate(CalibrateArguments),
+    Stat(StatArguments),
+    Measure(Box<MeasureArguments>),
+    Daemon(DaemonArguments),
     /// Say what this machine can measure, why not, and what to do
     Doctor,
     /// List what can be named on the command line
@@ -56,6 +67,9 @@ pub(crate) enum Command {
         /// What to list
         #[arg(value_enum)]
         what: ListArgument,
+        /// Events, sets and metrics of this modelled machine instead of this host's
+        #[arg(long, value_name = "MACHINE")]
+        machine: Option<String>,
     },
     /// Print the completion script of a shell
     Completions {
@@ -77,8 +91,12 @@ pub(crate) enum ListArgument {
     Events,
     /// Sets of events
     Sets,
+    /// Measures computed from counts, with their formulas
+    Metrics,
     /// Descriptions of processors
     Machines,
+    /// Every event, set and formula as the page docs/EVENTS.md
+    Reference,
 }
 
 #[cfg(test)]

@@ -2,8 +2,11 @@
 //! here, before anything runs. A command with arguments of its own has a file of its own.
 
 mod calibrate;
+mod daemon;
+mod measure;
 mod model;
 mod run;
+mod stat;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,15 +15,21 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 use clap_complete::Shell;
-use pmu::{EventTable, event_sets, nearest, parse_events};
+use pmu::{EventSet, EventTable, event_sets, nearest, parse_events};
 use vocab::Event;
 
 pub(crate) use self::calibrate::CalibrateJob;
 use self::calibrate::calibrate_job;
+use self::daemon::daemon_job;
+pub(crate) use self::daemon::{Ask, DaemonJob, StartJob, What};
+use self::measure::measure_job;
+pub(crate) use self::measure::{MeasureJob, Varies, WarmUp};
 pub(crate) use self::model::ModelJob;
 use self::model::model_job;
 pub(crate) use self::run::RunJob;
 use self::run::run_job;
+use self::stat::stat_job;
+pub(crate) use self::stat::{Form, StatJob, Whom, software_set};
 use super::arguments::{Arguments, Command};
 use crate::failure::{ERROR, Failure, RUN_FAILED, USAGE};
 use crate::output::{Output, Stream};
@@ -37,13 +46,24 @@ pub(crate) enum Job {
     Run(RunJob),
     Model(ModelJob),
     Calibrate(CalibrateJob),
+    Stat(StatJob),
+    Measure(Box<MeasureJob>),
+    Daemon(DaemonJob),
     Doctor,
-    List(ListWhat),
+    List(ListJob),
     Completions(Shell),
     Manual(Option<PathBuf>),
 }
 
 pub(crate) use super::arguments::ListArgument as ListWhat;
+
+/// What to list, and of which core.
+#[derive(Debug)]
+pub(crate) struct ListJob {
+    pub(crate) what: ListWhat,
+    /// A modelled machine; none for this host.
+    pub(crate) machine: Option<String>,
+}
 
 /// A command line that does not become a plan.
 #[derive(Debug)]
@@ -67,7 +87,7 @@ impl Refused {
 }
 
 /// The commands that run a program once and pass its status through.
-const RUN_ONCE: [&str; 2] = ["run", "model"];
+const RUN_ONCE: [&str; 3] = ["run", "model", "stat"];
 
 /// From argv.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Plan, Refused> {
@@ -107,8 +127,19 @@ fn plan(arguments: Arguments) -> Result<Plan, Failure> {
             Job::Model(model_job(model)?)
         }
         Command::Calibrate(asked) => Job::Calibrate(calibrate_job(asked)?),
+        Command::Stat(mut stat) => {
+            output.stream = Stream::Stderr;
+            output.file = stat.output.take();
+            output.failure_status = RUN_FAILED;
+            Job::Stat(stat_job(stat)?)
+        }
+        Command::Measure(mut measure) => {
+            output.file = measure.output.take();
+            Job::Measure(Box::new(measure_job(*measure)?))
+        }
+        Command::Daemon(daemon) => Job::Daemon(daemon_job(daemon)?),
         Command::Doctor => Job::Doctor,
-        Command::List { what } => Job::List(what),
+        Command::List { what, machine } => Job::List(ListJob { what, machine }),
         Command::Completions { shell } => Job::Completions(shell),
         Command::Man { dir } => Job::Manual(dir),
     };
@@ -120,16 +151,23 @@ pub(crate) fn event_table(status: u8) -> Result<EventTable, Failure> {
     EventTable::embedded().map_err(|error| Failure::new(status, error.to_string()))
 }
 
+/// The set of that name.
+fn set_named(name: &str, status: u8) -> Result<EventSet, Failure> {
+    let failed = |why: String| Failure::new(status, why);
+    let mut sets = event_sets().map_err(|error| failed(error.to_string()))?;
+    if let Some(place) = sets.iter().position(|set| set.name == name) {
+        return Ok(sets.swap_remove(place));
+    }
+    let near = nearest(name, sets.iter().map(|set| set.name.as_str()));
+    Err(failed(match near {
+        Some(near) => format!("there is no set '{name}'; did you mean '{near}'?"),
+        None => format!("there is no set '{name}'; `whither list sets` shows them all"),
+    }))
+}
+
 fn events_of_set(table: &EventTable, name: &str) -> Result<Vec<Event>, Failure> {
     let failed = |why: String| Failure::new(RUN_FAILED, why);
-    let sets = event_sets().map_err(|error| failed(error.to_string()))?;
-    let Some(set) = sets.iter().find(|set| set.name == name) else {
-        let near = nearest(name, sets.iter().map(|set| set.name.as_str()));
-        return Err(failed(match near {
-            Some(near) => format!("there is no set '{name}'; did you mean '{near}'?"),
-            None => format!("there is no set '{name}'; `whither list sets` shows them all"),
-        }));
-    };
+    let set = set_named(name, RUN_FAILED)?;
     parse_events(table, &set.events.join(",")).map_err(|error| failed(error.to_string()))
 }
 

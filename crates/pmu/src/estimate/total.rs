@@ -1,0 +1,108 @@
+//! The total of an event, by the estimator that the data favour.
+
+use std::collections::BTreeMap;
+
+use metrology::Estimate;
+
+use super::explain::Pieces;
+use super::frame::Frame;
+use super::integrate::{Integral, integrate};
+use super::line::Line;
+use super::{Counted, Estimator, linear};
+use crate::{Grouping, Reading};
+
+/// Slices that must have counted an event before anything but scaling is tried.
+const SLICES_MIN: usize = 6;
+/// An event seen in fewer slices says how large a burst may have been missed of one never seen.
+const RARELY: usize = 5;
+/// With none in n of its slices, more than 3/n of all slices hold one with a chance of one in
+/// twenty.
+const RULE_OF_THREE: f64 = 3.0;
+
+/// The totals of all events, in the grouping's order; `None` for what was never counted.
+///
+/// Readings are in order of time, thread after thread where there are several. The rule:
+///
+/// - counted in every slice: exact;
+/// - counted in fewer than six slices: linear scaling;
+/// - never seen in its slices: 0, bounded above by three in twenty of the bursts that the run's
+///   other rarely seen events had, over the share of time;
+/// - else per cycle, or by regression on instructions per cycle, whichever has the smaller variance.
+pub fn totals(grouping: &Grouping, readings: &[Reading]) -> Vec<Option<Counted>> {
+    let mut frames: BTreeMap<Vec<usize>, (Frame, Option<Pieces>)> = BTreeMap::new();
+    let mut bursts = Vec::new();
+    let mut all: Vec<Option<Counted>> = Vec::with_capacity(grouping.events.len());
+    for event in 0..grouping.events.len() {
+        let groups: Vec<usize> = grouping.groups_of(event).collect();
+        let (frame, pieces) = frames.entry(groups).or_insert_with_key(|groups| {
+            let frame = Frame::new(readings, groups);
+            let pieces = Pieces::new(&frame, readings, grouping.anchors);
+            (frame, pieces)
+        });
+        let line = Line::new(grouping, readings, event);
+        let seen = line.seen();
+        if (1..=RARELY).contains(&seen) {
+            bursts.push(line.counted as f64 / seen as f64);
+        }
+        all.push(one(&line, frame, pieces.as_ref()));
+    }
+    let burst = large(bursts);
+    for counted in all.iter_mut().flatten().filter(|c| c.counted == 0 && c.share < 1.0) {
+        *counted = unseen(*counted, burst);
+    }
+    all
+}
+
+/// A burst such as three quarters of the rarely seen do not exceed; 1 if there were none.
+fn large(mut bursts: Vec<f64>) -> f64 {
+    bursts.sort_by(f64::total_cmp);
+    bursts.get(bursts.len() * 3 / 4).copied().unwrap_or(1.0).max(1.0)
+}
+
+fn one(line: &Line, frame: &Frame, pieces: Option<&Pieces>) -> Option<Counted> {
+    let n = line.slices();
+    if n == 0 {
+        return None;
+    }
+    if n == line.len() {
+        return Some(Counted::exact(line.counted, n));
+    }
+    if n < SLICES_MIN || frame.len() < SLICES_MIN {
+        return linear::scaled(line);
+    }
+    let rates: Vec<f64> =
+        frame.nodes().map(|(place, size)| line.count(place).unwrap_or(0.0) / size).collect();
+    let plain = integrate(frame, &rates);
+    let fitted = pieces.map(|pieces| regression(frame, pieces, &rates));
+    let (estimator, best) = match fitted {
+        Some(fitted) if fitted.variance < plain.variance => (Estimator::Regression, fitted),
+        _ => (Estimator::PerCycle, plain),
+    };
+    let estimate = Estimate {
+        value: best.value.max(line.counted as f64),
+        standard_uncertainty: best.variance.sqrt(),
+        degrees_of_freedom: best.degrees_of_freedom,
+    };
+    Some(Counted { estimate, counted: line.counted, share: frame.share, slices: n, estimator })
+}
+
+fn regression(frame: &Frame, pieces: &Pieces, rates: &[f64]) -> Integral {
+    let (left, explained, fitted) = pieces.explain(rates);
+    let integral = integrate(frame, &left);
+    // What was fitted to the differences makes them smaller than they are, by as many as were
+    // fitted, and the fit's own error comes on top.
+    let n = rates.len() as f64;
+    let spared = n / (n - fitted as f64).max(1.0);
+    Integral {
+        value: integral.value + explained,
+        variance: integral.variance * spared * spared,
+        ..integral
+    }
+}
+
+/// What never being seen leaves possible.
+fn unseen(counted: Counted, burst: f64) -> Counted {
+    let bound = RULE_OF_THREE / counted.share.max(f64::MIN_POSITIVE) * burst;
+    let estimate = Estimate::known(0.0, bound / metrology::normal_quantile(0.975));
+    Counted { estimate, estimator: Estimator::Unseen, ..counted }
+}

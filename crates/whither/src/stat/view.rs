@@ -1,0 +1,151 @@
+//! The report of a measurement.
+
+use metrology::Coverage;
+use show::{Body, Cell, Column, Fact, Row, Schema, Section, Table, Tone, Unit, View};
+use vocab::{Count, Source};
+
+use super::batch::{Batch, CountRow, Total};
+use super::measures::Measure;
+
+/// What the report says beside the counts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct About {
+    pub(crate) title: String,
+    pub(crate) facts: Vec<Fact>,
+    pub(crate) notes: Vec<String>,
+    /// Where the numbers come from, beside the heading.
+    pub(crate) caption: String,
+}
+
+pub(crate) fn view(batch: &Batch, about: &About) -> View {
+    let section = |key, title: &str, caption: &str, body| Section {
+        key,
+        title: title.into(),
+        caption: caption.into(),
+        body,
+    };
+    View {
+        schema: Schema { name: "stat", version: 1 },
+        title: about.title.clone(),
+        sections: vec![
+            section("run", "", "", Body::Facts(about.facts.clone())),
+            section("counted", "COUNTED", &about.caption, Body::Table(counted(batch))),
+            section("measures", "WHAT FOLLOWS FROM IT", "", Body::Table(measure_table(batch))),
+            section("notes", "NOTES", "", Body::Prose(about.notes.clone())),
+        ],
+    }
+}
+
+/// The word for where numbers come from.
+pub(crate) fn source_fact(source: Source) -> Fact {
+    Fact::new("source", "source", Cell::text(source.word()))
+}
+
+fn counted(batch: &Batch) -> Table {
+    let columns = vec![
+        Column::number("count", "count"),
+        Column::number("counted_share", "counted"),
+        Column::text("estimator", "estimator"),
+        Column::text("event", "event"),
+    ];
+    let rows = batch.rows.iter().map(|row| {
+        let tone = if row.total.is_ok() { Tone::Plain } else { Tone::Faint };
+        let total = row.total.as_ref().ok();
+        let share = total.map_or(Cell::Empty, |total| Cell::Number(total.share, Unit::Share));
+        let estimator = total.map_or(Cell::Empty, |total| Cell::text(total.estimator));
+        Row::Cells(tone, vec![count_cell(row), share, estimator, Cell::text(&*row.typed)])
+    });
+    Table { columns, rows: rows.collect(), text_rows: None }
+}
+
+/// A count is exact where nothing was inferred.
+pub(crate) fn count_cell(row: &CountRow) -> Cell {
+    match &row.total {
+        Err(missing) => Cell::NotCounted(missing.why.clone()),
+        Ok(total) if row.is_clock => seconds_cell(total),
+        Ok(total) if total.is_exact() => {
+            Cell::Count(Count(total.estimate.value.max(0.0).round() as u64))
+        }
+        Ok(total) => Cell::Estimate(total.estimate.value, total.interval, Unit::Count),
+    }
+}
+
+fn seconds_cell(total: &Total) -> Cell {
+    let seconds = total.estimate.value * 1e-9;
+    match total.is_exact() {
+        true => Cell::Number(seconds, Unit::Seconds),
+        false => Cell::Estimate(seconds, total.interval.scaled(1e-9), Unit::Seconds),
+    }
+}
+
+fn measure_table(batch: &Batch) -> Table {
+    let columns = vec![
+        Column::number("value", "value"),
+        Column::text("unit", "unit"),
+        Column::text("measure", "measure"),
+        Column::text("formula", "formula"),
+    ];
+    let rows = batch.measures.iter().map(|measure| {
+        let tone = if measure.value.is_ok() { Tone::Plain } else { Tone::Faint };
+        let name = match measure.modifiers.as_str() {
+            "" => measure.metric.name.clone(),
+            modifiers => format!("{}:{modifiers}", measure.metric.name),
+        };
+        let unit = measure.metric.label.as_deref().unwrap_or(&measure.metric.unit);
+        let formula = Cell::text(measure.metric.formula.text());
+        Row::Cells(tone, vec![measure_cell(measure), Cell::text(unit), Cell::text(name), formula])
+    });
+    Table { columns, rows: rows.collect(), text_rows: None }
+}
+
+/// A share, or a plain number.
+pub(crate) fn measure_cell(measure: &Measure) -> Cell {
+    let unit = if measure.metric.is_share() { Unit::Share } else { Unit::Number };
+    match &measure.value {
+        Err(why) => Cell::NotCounted(why.clone()),
+        Ok(value) if value.standard_uncertainty == 0.0 => Cell::Number(value.value, unit),
+        Ok(value) => Cell::Estimate(value.value, value.interval(Coverage::P95), unit),
+    }
+}
+
+/// One interval for a person: a line an event.
+pub(crate) fn interval_lines(batch: &Batch) -> String {
+    let at = batch.at_s.unwrap_or(batch.seconds);
+    let mut text = String::new();
+    for row in &batch.rows {
+        let total = row.total.as_ref().ok();
+        let share = total.map_or(String::new(), |total| format!("{:.1} %", 100.0 * total.share));
+        let estimator = total.map_or("", |total| total.estimator);
+        let count = count_cell(row).to_text();
+        let line = format!("{at:>10.3}  {count:>28}  {share:>7}  {estimator:<15}  {}", row.typed);
+        text.push_str(&show::clean(line.trim_end()));
+        text.push('\n');
+    }
+    text
+}
+
+/// What stands above the intervals.
+pub(crate) fn interval_heading() -> String {
+    let [time, count, share] = ["time, s", "count", "counted"];
+    format!("{time:>10}  {count:>28}  {share:>7}  {:<15}  event\n", "estimator")
+}
+
+/// How a program ended and what it took, as facts.
+pub(crate) fn run_facts(command: &str, ended: Option<&perf::Ended>, elapsed_s: f64) -> Vec<Fact> {
+    let mut facts = vec![Fact::new("command", "command", Cell::text(command))];
+    let seconds = |value: f64| Cell::Number(value, Unit::Seconds);
+    if let Some(ended) = ended {
+        let how = match (ended.code(), ended.signal()) {
+            (Some(code), _) => format!("exit status {code}"),
+            (None, Some(signal)) => format!("killed by signal {signal}"),
+            (None, None) => "unknown".into(),
+        };
+        facts.push(Fact::new("ended", "ended", Cell::text(how)));
+    }
+    facts.push(Fact::new("elapsed_s", "elapsed", seconds(elapsed_s)));
+    if let Some(ended) = ended {
+        facts.push(Fact::new("user_s", "user", seconds(ended.usage.user.as_secs_f64())));
+        facts.push(Fact::new("system_s", "system", seconds(ended.usage.system.as_secs_f64())));
+    }
+    facts
+}
