@@ -8,12 +8,13 @@ use crate::arena::LINK;
 #[repr(align(64))]
 struct Line([u64; 8]);
 
-/// Follows links, `steps` of them in rounds of 16.
+/// Follows links, `steps` of them in rounds of 16. Returns the line where it ended.
 ///
 /// # Safety
 ///
 /// `first` is the first link of a woven arena that lives on.
-pub(crate) unsafe fn chase(first: *const u8, steps: u64) {
+pub(crate) unsafe fn chase(first: *const u8, steps: u64) -> *const u8 {
+    let last;
     // SAFETY: reads links, each of which leads to another, and changes the named registers.
     unsafe {
         asm!(
@@ -23,12 +24,13 @@ pub(crate) unsafe fn chase(first: *const u8, steps: u64) {
             ".endr",
             "dec {rounds}",
             "jnz 2b",
-            at = inout(reg) first => _,
+            at = inout(reg) first => last,
             rounds = inout(reg) (steps / 16).max(1) => _,
             link = const LINK,
             options(nostack, readonly),
         );
     }
+    last
 }
 
 /// Reads `bytes` from `start` on in pieces of sixteen; a multiple of 256.
@@ -183,7 +185,8 @@ mod tests {
         let first = arena.weave(&lines(4096), 1);
         // SAFETY: the arena is woven and lives on; it has 4096 bytes.
         unsafe {
-            chase(first, 100);
+            assert_eq!(chase(first, 64), first);
+            assert_ne!(chase(first, 16), first);
             read(arena.start(), 4096);
         }
         for rounds in [0, 3] {

@@ -163,8 +163,10 @@ fn chase(pinned: &Pinned, wanted: usize, places: &[usize], steps: u64) -> io::Re
     let bytes = places.iter().max().map_or(0, |last| last + 64);
     let mut arena = Arena::new(bytes, false)?;
     let first = arena.weave(places, 0x5eed);
+    // Each walk goes on where the one before it ended: the same lines again would be near by.
+    let mut at = first;
     // SAFETY: the arena is woven, and lives to the end of this procedure.
-    let walk = |steps: u64| unsafe { loops::chase(first, steps) };
+    let mut walk = |steps: u64| at = unsafe { loops::chase(at, steps) };
     let run = || {
         walk(places.len() as u64);
         let parts = (0..PARTS).map(|_| timed(|| walk(steps / PARTS)));
