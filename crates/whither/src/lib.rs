@@ -10,6 +10,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod calibrate;
 mod cli;
 mod daemon;
 mod database;
@@ -51,6 +52,7 @@ fn execute(plan: &Plan) -> Result<u8, Failure> {
     match &plan.job {
         Job::Run(job) => run::run(job, &plan.output),
         Job::Model(job) => model::model(job, &plan.output),
+        Job::Calibrate(job) => calibrate::calibrate(job, &plan.output).map(|()| 0),
         Job::Stat(job) => stat::stat(job, &plan.output),
         Job::Measure(job) => measure::measure(job, &plan.output),
         Job::Daemon(job) => daemon::daemon(job, &plan.output),

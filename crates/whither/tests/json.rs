@@ -28,6 +28,7 @@ fn every_schema_and_every_key_is_documented() {
     let database = folder.to_str().unwrap();
     let commands: &[&[&str]] = &[
         &["doctor"],
+        &["calibrate", "--runs", "2", "--machine", "icost-table6"],
         &["list", "events"],
         &["list", "sets"],
         &["list", "machines"],

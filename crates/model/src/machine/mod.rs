@@ -8,6 +8,7 @@ mod check;
 mod class;
 mod facts;
 mod load;
+mod rewrite;
 
 pub use class::Class;
 pub use facts::{
@@ -15,6 +16,7 @@ pub use facts::{
     Memory, Order, PmuFacts, Prefetch, Scheduler, TlbFacts, Tlbs, Window,
 };
 pub use load::MachineError;
+pub use rewrite::rewritten;
 
 use serde::Deserialize;
 

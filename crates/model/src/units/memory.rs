@@ -11,8 +11,6 @@ use super::prefetch::{StreamPrefetcher, StridePrefetcher};
 use super::tlb::{Tlb, Translation};
 use crate::machine::{CacheFacts, Machine};
 
-/// Spreads pages; any odd number does.
-const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Where page tables lie, as a line: beyond every line of a program.
 const TABLES: u64 = 1 << 63;
 /// The power of two of a table entry's bytes.
@@ -100,7 +98,6 @@ pub struct Memory {
     code_next_line: bool,
     line_shift: u32,
     page_lines: u64,
-    page_lines_shift: u32,
     page_shift: u32,
     l1d_cycles: u32,
     l1i_cycles: u32,
@@ -144,7 +141,6 @@ impl Memory {
             code_next_line: prefetch.code_next_line,
             line_shift: line_bytes.trailing_zeros(),
             page_lines,
-            page_lines_shift: page_lines.ilog2(),
             page_shift: tlbs.page_bytes.trailing_zeros(),
             l1d_cycles: caches.l1d.latency_cycles,
             l1i_cycles: caches.l1i.latency_cycles,
@@ -234,17 +230,6 @@ impl Memory {
         held.map(|state| state.is_dirty = true).is_some()
     }
 
-    /// Where the second level and those behind it find a line. They go by physical addresses, and
-    /// an operating system hands pages out in no order.
-    #[inline]
-    fn placed(&self, line: u64) -> u64 {
-        // One to one on as many bits as a page's number has here.
-        let bits = 63 - self.page_lines_shift;
-        let page = (line >> self.page_lines_shift).wrapping_mul(SCATTER) & ((1 << bits) - 1);
-        let page = page ^ page >> (bits / 2);
-        page << self.page_lines_shift | line & (self.page_lines - 1)
-    }
-
     /// Reads the entry of the last table of a walk that has taken so many cycles besides. Returns
     /// the cycles that the reading, and the wait for a free walker, add.
     #[cold]
@@ -317,7 +302,6 @@ impl Memory {
         self.counts.prefetches_useless += u64::from(was.is_guess);
         if was.is_dirty {
             self.counts.writebacks_l1 += 1;
-            let left = self.placed(left);
             match self.l2.peek_mut(left) {
                 Some(below) => below.is_dirty = true,
                 None => self.leave_l2(left, was),
@@ -347,15 +331,14 @@ impl Memory {
     /// Brings a line from behind the first level: when it is there, and whence.
     fn beyond<const TIMED: bool>(&mut self, line: u64, at: u64) -> (u64, Level) {
         let run = self.streams.as_mut().and_then(|streams| streams.observe(line));
-        let placed = self.placed(line);
-        let found = match self.l2.touch(placed) {
+        let found = match self.l2.touch(line) {
             Some(state) => {
                 let guessed = std::mem::take(&mut state.is_guess);
                 self.counts.prefetches_useful += u64::from(guessed);
                 let ready = if TIMED { state.ready.max(at + self.l2_cycles) } else { 0 };
                 (ready, Level::L2)
             }
-            None => self.beyond_l2::<TIMED>(placed, at, false),
+            None => self.beyond_l2::<TIMED>(line, at, false),
         };
         if let Some(run) = run {
             for line in run.lines() {
@@ -365,7 +348,7 @@ impl Memory {
         found
     }
 
-    /// Brings a line from behind the second level, by where it is placed.
+    /// Brings a line from behind the second level.
     fn beyond_l2<const TIMED: bool>(&mut self, line: u64, at: u64, is_guess: bool) -> (u64, Level) {
         self.counts.l2_misses += u64::from(!is_guess);
         let start = if TIMED { self.l2_misses.admit(at) } else { 0 };
@@ -377,7 +360,7 @@ impl Memory {
             None => {
                 self.counts.l3_misses += u64::from(has_l3 && !is_guess);
                 self.counts.memory_reads += 1;
-                let ready = if TIMED { self.from_memory(start) } else { 0 };
+                let ready = if TIMED { self.memory_answers(start) } else { 0 };
                 (ready, Level::Memory)
             }
         };
@@ -397,7 +380,7 @@ impl Memory {
     }
 
     /// When a line asked of memory at a time is there.
-    fn from_memory(&mut self, at: u64) -> u64 {
+    fn memory_answers(&mut self, at: u64) -> u64 {
         let start = self.l3_misses.as_mut().map_or(at, |misses| misses.admit(at));
         let ready = self.channel.book(start) + self.memory_cycles;
         if let Some(misses) = &mut self.l3_misses {
@@ -425,7 +408,6 @@ impl Memory {
     }
 
     fn guess_l2<const TIMED: bool>(&mut self, line: u64, at: u64) {
-        let line = self.placed(line);
         if self.l2.peek(line).is_none() {
             self.counts.prefetches_l2 += 1;
             self.beyond_l2::<TIMED>(line, at, true);

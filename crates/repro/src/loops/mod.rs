@@ -84,8 +84,7 @@ pub fn logged(
 fn machine() -> Result<Machine, String> {
     let text = model::machine::text_of(MACHINE).ok_or("the machine is not there")?;
     let off = |key| (key, "false");
-    let overrides =
-        ["prefetch.l1_next_line", "prefetch.l1_stride", "prefetch.l2_stream"].map(off);
+    let overrides = ["prefetch.l1_next_line", "prefetch.l1_stride", "prefetch.l2_stream"].map(off);
     Machine::load(MACHINE, text, &overrides).map_err(|e| e.to_string())
 }
 

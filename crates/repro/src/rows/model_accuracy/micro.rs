@@ -125,7 +125,7 @@ fn native_cycles(
     let kept = native::repeat(
         asked.pinned,
         asked.wanted,
-        || Ok(seconds(long)? - seconds(short)?),
+        || -> Result<f64, String> { Ok(seconds(long)? - seconds(short)?) },
         |told| told.run * told.clock_hz / iterations as f64,
     )?;
     asked.context.kept.put(&key, &kept)?;

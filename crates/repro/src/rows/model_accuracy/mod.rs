@@ -5,9 +5,10 @@
 //! program         user cycles of the whole run
 //! ```
 //!
-//! The model is the machine file that describes this host, as it lies there: nothing in it is
-//! fitted to what is scored here.
+//! The model is the machine file that describes this host, its clock and latencies as measured here
+//! by loops that are not scored (`calibrated`). Nothing in it is fitted to what is.
 
+mod calibrated;
 mod micro;
 mod programs;
 
@@ -21,6 +22,7 @@ use crate::native::{self, Kept, Pinned};
 use crate::peers::{modelled, our_version};
 use crate::result::{Figure, RowResult};
 use crate::run::{self, Task};
+use calibrated::Calibrated;
 
 const COLUMNS: [Column; 10] = [
     Column::text("kind", "kind"),
@@ -56,11 +58,7 @@ struct Modelled {
 
 impl Line {
     fn native_cycles(&self) -> Option<f64> {
-        let mut values = self.native.values.clone();
-        values.sort_by(f64::total_cmp);
-        let (low, high) =
-            (values.get((values.len().max(1) - 1) / 2)?, values.get(values.len() / 2)?);
-        Some((low + high) / 2.0)
+        self.native.median()
     }
 
     /// The signed relative error of the model.
@@ -91,8 +89,17 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
         ..RowResult::default()
     };
     result.versions.insert("whither".to_owned(), json!(version));
-    let asked =
-        Asked { context, pinned: &pinned, machine: &machine.name, version: &version, wanted };
+    let calibrated = Calibrated::of(context, &machine.name, &version)?;
+    let file = calibrated.file(context)?;
+    result.notes.push(calibrated.note(&machine.name));
+    let asked = Asked {
+        context,
+        pinned: &pinned,
+        machine: &file,
+        facts: calibrated.text(),
+        version: &version,
+        wanted,
+    };
     let micros =
         if context.commands.is_empty() { micro::lines(&asked, &mut result)? } else { vec![] };
     let programs = programs::lines(&asked, &mut result);
@@ -135,7 +142,9 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
 struct Asked<'a> {
     context: &'a Context,
     pinned: &'a Pinned,
+    /// The machine file, and what it says.
     machine: &'a str,
+    facts: &'a str,
     version: &'a str,
     wanted: usize,
 }
@@ -148,7 +157,7 @@ impl Asked<'_> {
 
     /// The modelled run of `task`, kept.
     fn model(&self, task: &Task) -> Result<Modelled, String> {
-        let tools = [self.version, self.machine];
+        let tools = [self.version, self.facts];
         let key = self.context.key("model-accuracy", task, &tools, 1);
         if let Some(modelled) = self.context.kept.find(&key) {
             return Ok(modelled);

@@ -59,7 +59,7 @@ fn native(asked: &Asked<'_>, task: &Task) -> Result<Native, String> {
     let cycles = native::repeat(
         asked.pinned,
         asked.wanted,
-        || {
+        || -> Result<f64, String> {
             let spent = run::run(task, &wrap, &asked.context.work.streams()?)?.spent;
             system += spent.system_seconds;
             all += spent.cpu_seconds();

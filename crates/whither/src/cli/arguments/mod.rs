@@ -1,6 +1,7 @@
 //! The arguments, each defined once: help, manual page and completions follow from here. A command
 //! with arguments of its own has a file of its own.
 
+mod calibrate;
 mod daemon;
 mod import;
 mod measure;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
+pub(crate) use self::calibrate::CalibrateArguments;
 pub(crate) use self::daemon::{
     ConfigArgument, DaemonArguments, DaemonCommand, DaemonStart, DatabaseArgument,
 };
@@ -60,6 +62,7 @@ pub(crate) struct Speech {
 pub(crate) enum Command {
     Run(RunArguments),
     Model(ModelArguments),
+    Calibrate(CalibrateArguments),
     Stat(StatArguments),
     Measure(Box<MeasureArguments>),
     Daemon(DaemonArguments),

@@ -1,6 +1,7 @@
 //! Arguments checked and completed: everything that can be wrong with a command line is found
 //! here, before anything runs. A command with arguments of its own has a file of its own.
 
+mod calibrate;
 mod daemon;
 mod database;
 mod import;
@@ -22,6 +23,8 @@ use clap_complete::Shell;
 use pmu::{EventSet, EventTable, event_sets, nearest, parse_events};
 use vocab::Event;
 
+pub(crate) use self::calibrate::CalibrateJob;
+use self::calibrate::calibrate_job;
 use self::daemon::daemon_job;
 pub(crate) use self::daemon::{Ask, DaemonJob, StartJob, What};
 pub(crate) use self::import::ImportJob;
@@ -53,6 +56,7 @@ pub(crate) struct Plan {
 pub(crate) enum Job {
     Run(RunJob),
     Model(ModelJob),
+    Calibrate(CalibrateJob),
     Stat(StatJob),
     Measure(Box<MeasureJob>),
     Daemon(DaemonJob),
@@ -136,6 +140,7 @@ fn plan(arguments: Arguments) -> Result<Plan, Failure> {
             }
             Job::Model(model_job(model)?)
         }
+        Command::Calibrate(asked) => Job::Calibrate(calibrate_job(asked)?),
         Command::Stat(mut stat) => {
             output.stream = Stream::Stderr;
             output.file = stat.output.take();

@@ -1,7 +1,7 @@
 //! Time that the hypervisor gave to someone else.
 
 /// Ticks stolen from a CPU since boot; none where the kernel does not say.
-pub(super) fn ticks(cpu: usize) -> Option<u64> {
+pub(crate) fn ticks(cpu: usize) -> Option<u64> {
     parse(&std::fs::read_to_string("/proc/stat").ok()?, cpu)
 }
 

@@ -33,7 +33,7 @@ fn chain(rounds: u64) {
     }
 }
 
-fn thread_seconds() -> f64 {
+pub(crate) fn thread_seconds() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is to a live local of the right type. The clock exists since Linux 2.6.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
