@@ -206,7 +206,7 @@ mod tests {
         let turns = [by_turns(&log, &grouping, 1, 0)];
         let counted = (2..5).filter(|&e| estimates(&grouping, &turns, e).0.is_some()).count();
         assert_eq!(counted, 2);
-        assert_eq!(first(&log, 4).len(), (24 << 4) / 480 + 1);
+        assert_eq!(first(&log, 4).len(), 1);
         assert_eq!(first(&log, 30).len(), 400);
     }
 }
