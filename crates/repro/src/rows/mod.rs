@@ -47,18 +47,14 @@ pub const ROWS: &[Row] = &[
     Row { name: "model-agreement", run: model_agreement::run, smoke: Some(model_agreement::smoke) },
     Row { name: "model-speed", run: model_speed::run, smoke: None },
     Row { name: "model-accuracy", run: model_accuracy::run, smoke: None },
-<<<<<<< HEAD
-    Row { name: "mux-total", run: mux_total::run, smoke: Some(mux_total::smoke) },
-    Row { name: "mux-kl", run: mux_kl::run, smoke: Some(mux_kl::smoke) },
+    Row { name: "mux-total", run: mux_total::run, smoke: None },
+    Row { name: "mux-kl", run: mux_kl::run, smoke: None },
     Row { name: "mux-series", run: mux_series::run, smoke: None },
     Row { name: "mux-sweep", run: mux_sweep::run, smoke: None },
-    Row { name: "mux-coverage", run: mux_coverage::run, smoke: Some(mux_coverage::smoke) },
+    Row { name: "mux-coverage", run: mux_coverage::run, smoke: None },
     Row { name: "mux-alias", run: mux_alias::run, smoke: Some(mux_alias::run) },
     Row { name: "ssb-modes", run: ssb_modes::run, smoke: None },
-=======
     Row { name: "dcpi-copy", run: dcpi_copy::run, smoke: Some(dcpi_copy::run) },
-    Row { name: "mux-total", run: mux_total::run, smoke: None },
->>>>>>> main
     Row { name: "shares", run: shares::run, smoke: None },
     Row { name: "dcpi-overhead", run: dcpi_overhead::run, smoke: None },
     Row { name: "dcpi-space", run: dcpi_space::run, smoke: None },
