@@ -8,18 +8,23 @@ mod dcpi_copy;
 mod dcpi_overhead;
 mod dcpi_space;
 mod dcpi_table;
+mod measure_metrics;
+mod measure_suite;
 mod model_accuracy;
 mod model_agreement;
 mod model_speed;
 mod mux_alias;
 mod mux_coverage;
 mod mux_kl;
+mod mux_loops;
 mod mux_series;
 mod mux_sweep;
+mod mux_threads;
 mod mux_total;
 mod peers;
 mod shares;
 mod ssb_modes;
+mod ssb_overhead;
 mod suite;
 
 use crate::context::Context;
@@ -44,6 +49,8 @@ pub struct Row {
 pub const ROWS: &[Row] = &[
     Row { name: "suite", run: suite::run, smoke: None },
     Row { name: "peers", run: peers::run, smoke: None },
+    Row { name: "measure-suite", run: measure_suite::run, smoke: Some(measure_suite::smoke) },
+    Row { name: "measure-metrics", run: measure_metrics::run, smoke: None },
     Row { name: "model-agreement", run: model_agreement::run, smoke: Some(model_agreement::smoke) },
     Row { name: "model-speed", run: model_speed::run, smoke: None },
     Row { name: "model-accuracy", run: model_accuracy::run, smoke: None },
@@ -53,7 +60,10 @@ pub const ROWS: &[Row] = &[
     Row { name: "mux-sweep", run: mux_sweep::run, smoke: None },
     Row { name: "mux-coverage", run: mux_coverage::run, smoke: None },
     Row { name: "mux-alias", run: mux_alias::run, smoke: Some(mux_alias::run) },
+    Row { name: "mux-loops", run: mux_loops::run, smoke: None },
+    Row { name: "mux-threads", run: mux_threads::run, smoke: None },
     Row { name: "ssb-modes", run: ssb_modes::run, smoke: None },
+    Row { name: "ssb-overhead", run: ssb_overhead::run, smoke: None },
     Row { name: "dcpi-copy", run: dcpi_copy::run, smoke: Some(dcpi_copy::run) },
     Row { name: "shares", run: shares::run, smoke: None },
     Row { name: "dcpi-overhead", run: dcpi_overhead::run, smoke: None },
