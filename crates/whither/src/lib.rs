@@ -21,6 +21,7 @@ mod modelled_counters;
 mod output;
 mod progress;
 mod run;
+mod ssb;
 mod stat;
 
 use std::ffi::OsString;
@@ -45,6 +46,7 @@ fn execute(plan: &Plan) -> Result<u8, Failure> {
     match &plan.job {
         Job::Run(job) => run::run(job, &plan.output),
         Job::Model(job) => model::model(job, &plan.output),
+        Job::Ssb(job) => ssb::ssb(job, &plan.output),
         Job::Stat(job) => stat::stat(job, &plan.output),
         Job::Doctor => plan.output.write(&doctor::doctor()).map(|()| 0),
         Job::List(job) => list::list(job, &plan.output).map(|()| 0),

@@ -9,6 +9,7 @@ mod model_agreement;
 mod model_speed;
 mod peers;
 mod shares;
+mod ssb_gcc;
 mod suite;
 
 use crate::context::Context;
@@ -37,6 +38,7 @@ pub const ROWS: &[Row] = &[
     Row { name: "model-speed", run: model_speed::run, smoke: None },
     Row { name: "model-accuracy", run: model_accuracy::run, smoke: None },
     Row { name: "shares", run: shares::run, smoke: None },
+    Row { name: "ssb-gcc", run: ssb_gcc::run, smoke: None },
 ];
 
 /// The landed row called `name`.

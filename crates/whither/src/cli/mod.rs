@@ -5,5 +5,6 @@ mod plan;
 
 pub(crate) use arguments::Arguments;
 pub(crate) use plan::{
-    Form, Job, ListJob, ListWhat, ModelJob, Plan, RunJob, StatJob, Whom, parse, software_set,
+    Form, Here, Job, ListJob, ListWhat, ModelJob, OnModel, Plan, RunJob, SsbJob, StatJob, Watched,
+    Whom, parse, software_set,
 };

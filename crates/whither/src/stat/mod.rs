@@ -25,9 +25,14 @@ use crate::cli::{Form, StatJob, Whom};
 use crate::failure::{Failure, RUN_FAILED, passed_on};
 use crate::output::Output;
 use crate::run::{Program, find_program};
+pub(crate) use batch::{CountRow, Missing, Total};
+pub(crate) use measures::{Constants, Given, Slices, modifiers};
+pub(crate) use modelled::constants;
+pub(crate) use native::count_failure;
+pub(crate) use sink::Sink;
+
 use batch::{Batch, over_runs};
 use native::Measured;
-use sink::Sink;
 use view::About;
 
 const NEEDS_PMU: &str = "hardware events (cycles, instructions, cache misses) need a PMU, which \

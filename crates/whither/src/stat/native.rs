@@ -402,7 +402,7 @@ fn turns(outcomes: &[Outcome]) -> String {
 }
 
 /// The sentence where nothing can be counted.
-pub(super) fn count_failure(error: &CountError) -> Failure {
+pub(crate) fn count_failure(error: &CountError) -> Failure {
     let failure = failed(error.to_string());
     match error {
         CountError::NoneCounts(_, refusal) if !refusal.is_permission() => {

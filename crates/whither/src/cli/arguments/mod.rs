@@ -3,6 +3,7 @@
 
 mod model;
 mod run;
+mod ssb;
 mod stat;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use clap_complete::Shell;
 
 pub(crate) use self::model::{CoreArgument, ModeArgument, ModelArguments};
 pub(crate) use self::run::{RunArguments, SyntaxArgument};
+pub(crate) use self::ssb::{SsbArguments, SsbModeArgument};
 pub(crate) use self::stat::StatArguments;
 use crate::output::ColourChoice;
 
@@ -49,6 +51,7 @@ pub(crate) enum Command {
     Run(RunArguments),
     Model(ModelArguments),
     Stat(StatArguments),
+    Ssb(SsbArguments),
     /// Say what this machine can measure, why not, and what to do
     Doctor,
     /// List what can be named on the command line

@@ -3,6 +3,7 @@
 
 mod model;
 mod run;
+mod ssb;
 mod stat;
 
 use std::ffi::OsString;
@@ -19,6 +20,8 @@ pub(crate) use self::model::ModelJob;
 use self::model::model_job;
 pub(crate) use self::run::RunJob;
 use self::run::run_job;
+use self::ssb::ssb_job;
+pub(crate) use self::ssb::{Here, OnModel, SsbJob, Watched};
 use self::stat::stat_job;
 pub(crate) use self::stat::{Form, StatJob, Whom, software_set};
 use super::arguments::{Arguments, Command};
@@ -37,6 +40,7 @@ pub(crate) enum Job {
     Run(RunJob),
     Model(ModelJob),
     Stat(StatJob),
+    Ssb(SsbJob),
     Doctor,
     List(ListJob),
     Completions(Shell),
@@ -75,7 +79,7 @@ impl Refused {
 }
 
 /// The commands that run a program once and pass its status through.
-const RUN_ONCE: [&str; 3] = ["run", "model", "stat"];
+const RUN_ONCE: [&str; 4] = ["run", "model", "stat", "ssb"];
 
 /// From argv.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Plan, Refused> {
@@ -119,6 +123,15 @@ fn plan(arguments: Arguments) -> Result<Plan, Failure> {
             output.file = stat.output.take();
             output.failure_status = RUN_FAILED;
             Job::Stat(stat_job(stat)?)
+        }
+        Command::Ssb(mut ssb) => {
+            output.file = ssb.output.take();
+            // Following a log runs no program: there are no streams to leave alone.
+            if ssb.follow.is_none() {
+                output.stream = Stream::Stderr;
+                output.failure_status = RUN_FAILED;
+            }
+            Job::Ssb(ssb_job(ssb)?)
         }
         Command::Doctor => Job::Doctor,
         Command::List { what, machine } => Job::List(ListJob { what, machine }),

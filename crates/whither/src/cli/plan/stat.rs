@@ -189,6 +189,11 @@ impl Names {
         })
     }
 
+    /// This machine's core, where it is described.
+    pub(crate) fn core(&self) -> Option<&pmu::CoreEvents> {
+        self.host.as_ref()?.core.as_ref()
+    }
+
     /// Everything that was asked for; what is asked for twice is counted once.
     fn asked(&self, arguments: &StatArguments) -> Result<EventList, Failure> {
         let mut list = EventList::default();
