@@ -16,7 +16,7 @@ help:
 	@echo "make soak     the long campaigns: fuzzing at length"
 	@echo "make bench    timings; printed, never a gate"
 	@echo "make picture  draw the README's picture anew"
-	@echo "make install  binary, manual pages and completions under PREFIX (/usr/local)"
+	@echo "make install  binary, manual pages, completions, event-set library and header under PREFIX (/usr/local)"
 
 # What is compressed is a piece of this program itself: a real file, and always there. The modelled
 # half is added where there is a qemu-user with plugins; `whither doctor` says so where there is not.
@@ -50,10 +50,11 @@ bench:
 	target/release/repro prepare
 	target/release/repro peers
 	target/release/repro model-speed --quick
+	$(CARGO) run --release -p counters --example switch_cost
 
 soak:
 	@tools/need build test
-	WHITHER_FUZZ_ROUNDS=20000 $(CARGO) test --release --workspace
+	WHITHER_FUZZ_ROUNDS=20000 WHITHER_SOAK_ROUNDS=20 $(CARGO) test --release --workspace
 
 picture:
 	$(CARGO) build --release -p whither
@@ -61,8 +62,11 @@ picture:
 
 PREFIX ?= /usr/local
 install:
-	$(CARGO) build --release -p whither
+	$(CARGO) build --release -p whither -p counters-c
 	install -D target/release/whither $(DESTDIR)$(PREFIX)/bin/whither
+	install -D -m 644 crates/counters/c/include/whither_counters.h $(DESTDIR)$(PREFIX)/include/whither_counters.h
+	install -D target/release/libwhither_counters.so $(DESTDIR)$(PREFIX)/lib/libwhither_counters.so
+	install -D -m 644 target/release/libwhither_counters.a $(DESTDIR)$(PREFIX)/lib/libwhither_counters.a
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	target/release/whither man --dir $(DESTDIR)$(PREFIX)/share/man/man1
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d

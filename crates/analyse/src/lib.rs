@@ -10,6 +10,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod frequency;
 mod resolve;
 
+pub use frequency::{
+    ClassFrequency, ClassMember, Classes, Confidence, FlowSolution, Seen, classes,
+    in_order_frequency, nearest_flow,
+};
 pub use resolve::{ImageTime, ProcedureTime, by_image, by_procedure};

@@ -9,7 +9,7 @@
 
 use std::io;
 
-use perf::{Group, GroupOptions, GroupReading, GroupRefusal, Inherit, Refusal, Target};
+use perf::{Group, GroupOptions, GroupReading, GroupRefusal, Inherit, Refusal, Target, UserPages};
 use vocab::{Event, EventCode, Mode};
 
 /// What a group counted between two readings.
@@ -45,6 +45,8 @@ pub(crate) struct Bank {
 pub(crate) struct BankOptions {
     pub(crate) inherit: Inherit,
     pub(crate) on_exec: OnExec,
+    /// The target's own thread will read the counters.
+    pub(crate) user_read: bool,
 }
 
 /// What begins with the target's exec; the clock does with any.
@@ -103,6 +105,28 @@ impl Bank {
         }
     }
 
+    /// The same, read by someone who knows a faster way; `false` from there asks the kernel.
+    pub(crate) fn take_from(
+        &mut self,
+        group: usize,
+        fast: impl FnOnce(&mut GroupReading) -> bool,
+    ) -> io::Result<Delta> {
+        match self.rows.get_mut(group) {
+            Some(row) if fast(&mut self.one) => {
+                let delta = row.since(&self.one);
+                row.seen.clone_from(&self.one);
+                Ok(delta)
+            }
+            _ => self.take(group),
+        }
+    }
+
+    /// The pages of every group, for the thread that is counted.
+    pub(crate) fn user_pages(&self) -> Vec<Option<UserPages>> {
+        let map = |group: &Group| UserPages::map(group).ok().filter(UserPages::allowed);
+        self.rows.iter().map(|row| row.groups.first().and_then(map)).collect()
+    }
+
     /// What a group has counted since it was last taken, without taking it.
     pub(crate) fn look(&mut self, group: usize) -> io::Result<Delta> {
         match self.rows.get_mut(group) {
@@ -124,8 +148,8 @@ impl Row {
         options: BankOptions,
         on_exec: bool,
     ) -> Result<Row, GroupRefusal> {
-        let inherit = options.inherit;
-        let options = GroupOptions { inherit, on_exec, ..GroupOptions::default() };
+        let (inherit, user_read) = (options.inherit, options.user_read);
+        let options = GroupOptions { inherit, on_exec, user_read, ..GroupOptions::default() };
         let mut groups = Vec::with_capacity(targets.len());
         let mut gone = None;
         for target in targets {

@@ -97,12 +97,12 @@ impl Driver {
 
     /// All readings so far.
     pub(crate) fn whole(&mut self) -> Lanes {
-        self.whole.iter().map(|history| history.readings().to_vec()).collect()
+        self.whole.iter().map(|history| history.since(0).to_vec()).collect()
     }
 
     /// The readings since this was last asked.
     pub(crate) fn take_lap(&mut self) -> Lanes {
-        self.lap.iter_mut().map(|history| std::mem::take(history).readings().to_vec()).collect()
+        self.lap.iter_mut().map(|history| std::mem::take(history).since(0).to_vec()).collect()
     }
 
     fn settle(&mut self, outcome: io::Result<()>) {
@@ -125,7 +125,7 @@ impl Driver {
             histories.resize_with(lanes.len(), History::default);
             for (history, readings) in histories.iter_mut().zip(&lanes) {
                 history.extend(readings.iter().cloned());
-                history.shorten();
+                history.shorten_after(0);
             }
         }
     }

@@ -10,10 +10,12 @@ pub const NOBODY: usize = u32::MAX as usize;
 /// time, and still thousands of slices an event afterwards.
 const SLICES_MAX: usize = 1 << 16;
 
-/// Readings in order of time.
+/// Readings in order of time. A position is where something began to be looked at.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     readings: Vec<Reading>,
+    /// How many readings were forgotten, so that positions stay meaningful.
+    forgotten: usize,
 }
 
 impl History {
@@ -21,14 +23,30 @@ impl History {
         self.readings.extend(readings);
     }
 
-    pub(crate) fn readings(&self) -> &[Reading] {
-        &self.readings
+    /// Everything from here on is later.
+    pub(crate) fn position(&self) -> usize {
+        self.forgotten + self.readings.len()
     }
 
-    /// Puts pairs of slices of the same group together once there are very many.
-    pub(crate) fn shorten(&mut self) {
-        if self.readings.len() > SLICES_MAX {
-            self.readings = paired(std::mem::take(&mut self.readings));
+    /// What came since a position; nought is the beginning.
+    pub(crate) fn since(&self, position: usize) -> &[Reading] {
+        self.readings.get(position.saturating_sub(self.forgotten)..).unwrap_or_default()
+    }
+
+    /// Forgets what came before a position.
+    pub(crate) fn forget_before(&mut self, position: usize) {
+        let count = position.saturating_sub(self.forgotten).min(self.readings.len());
+        self.readings.drain(..count);
+        self.forgotten += count;
+    }
+
+    /// Puts pairs of slices of the same group together once there are very many after a position,
+    /// which must be the last that anybody holds.
+    pub(crate) fn shorten_after(&mut self, position: usize) {
+        let kept = position.saturating_sub(self.forgotten).min(self.readings.len());
+        if self.readings.len() - kept > SLICES_MAX {
+            let tail = self.readings.split_off(kept);
+            self.readings.extend(paired(tail));
         }
     }
 }
@@ -73,5 +91,17 @@ mod tests {
                 reading(0, 18)
             ]
         );
+    }
+
+    #[test]
+    fn positions_survive_forgetting() {
+        let mut history = History::default();
+        history.extend((0..5).map(|k| reading(0, k)));
+        let middle = history.position();
+        history.extend((5..8).map(|k| reading(0, k)));
+        history.forget_before(3);
+        assert_eq!(history.since(middle).len(), 3);
+        assert_eq!(history.since(middle)[0].counts, [5]);
+        assert_eq!(history.position(), 8);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use metrology::Estimate;
 use perf::Refusal;
-use pmu::estimate::{Counted, Estimator, total};
+use pmu::estimate::{Counted, Estimator, linear, total};
 use pmu::{Grouping, Reading};
 
 /// Why an event has no count. None of these is 0.
@@ -85,12 +85,25 @@ pub(crate) type Lanes = Vec<Vec<Reading>>;
 pub(crate) fn estimate(grouping: &Grouping, banks: &[Lanes], event: usize) -> Option<Counted> {
     let mut sum: Option<Counted> = None;
     for lanes in banks.iter().filter(|lanes| lanes.iter().any(|lane| !lane.is_empty())) {
-        let each = lanes.iter().filter_map(|readings| total(grouping, readings, event));
+        let each = lanes.iter().filter_map(|readings| one(grouping, readings, event));
         // An anchor is in every group; where each group has its list, the fullest tells most.
         let one = each.max_by(|a, b| a.share.total_cmp(&b.share))?;
         sum = Some(sum.map_or(one, |sum| added(&sum, &one)));
     }
     sum
+}
+
+/// One list's total.
+///
+/// Where time is the only anchor, it is scaled by time, as MPX did: a switch takes a fixed part of
+/// every slice's time, so that short slices seem slower than long ones, and following the rate from
+/// slice to slice would follow their lengths. Cycles and instructions have no such part.
+pub(crate) fn one(grouping: &Grouping, readings: &[Reading], event: usize) -> Option<Counted> {
+    if grouping.anchors > 1 {
+        total(grouping, readings, event)
+    } else {
+        linear(grouping, readings, event)
+    }
 }
 
 fn added(a: &Counted, b: &Counted) -> Counted {

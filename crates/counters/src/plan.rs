@@ -160,7 +160,7 @@ pub(crate) fn open(
         let grouping = grouping(&mut countable, &counters, probe, must_have)?;
         let layout = Layout::new(grouping, &countable.events);
         let on_exec = on_exec(layout.opened.len());
-        let options = BankOptions { inherit: ask.inherit, on_exec };
+        let options = BankOptions { inherit: ask.inherit, on_exec, user_read: false };
         let open = |set: &Vec<Target>| Bank::open(&layout.opened, set, options);
         match targets.iter().map(open).collect::<Result<Vec<Bank>, GroupRefusal>>() {
             Ok(banks) => return Ok((countable, layout, banks)),

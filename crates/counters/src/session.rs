@@ -1,17 +1,16 @@
 //! A measurement under way.
 //!
-//! A CPU is switched by a thread that is pinned to it: its counters are then that thread's own
-//! CPU's, and no interrupt is sent. Threads and process trees are switched by one thread, from
-//! wherever it runs.
+//! Whoever switches does so from the target's own CPU where that is one CPU: the target then waits
+//! meanwhile, so that it misses nothing, and no interrupt is sent, which costs ten times as much. A
+//! CPU has a thread of its own for that; a thread or a process is followed to where it runs.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use perf::{Target, pin_to, ring_on_time};
+use perf::{ring_on_time, run_first};
 use pmu::Grouping;
 use pmu::schedule::{Plan, Scheduler};
-use vocab::Cpu;
 
 use crate::bank::{Bank, OnExec};
 use crate::driver::{Driver, Turns};
@@ -20,6 +19,7 @@ use crate::layout::Layout;
 use crate::name::full_name;
 use crate::outcome::{Lanes, estimate};
 use crate::pace::Pace;
+use crate::place::Place;
 use crate::plan::{self, Countable};
 use crate::rotation::Rotation;
 use crate::{Ask, CountError, EventOutcome, NotCounted, On, Outcome, Slice, Slicing};
@@ -44,7 +44,7 @@ pub struct Session {
 #[derive(Debug)]
 struct Counting {
     driver: Mutex<Driver>,
-    cpu: Option<Cpu>,
+    place: Place,
 }
 
 /// Tells the threads that switch to end.
@@ -93,8 +93,8 @@ impl Session {
                 }
             };
             let driver = Driver::new(turns);
-            let cpu = targets.get(place).and_then(|set| set.first()).and_then(Target::cpu);
-            counting.push(Arc::new(Counting { driver: Mutex::new(driver), cpu }));
+            let place = Place::of(targets.get(place).and_then(|set| set.first()));
+            counting.push(Arc::new(Counting { driver: Mutex::new(driver), place }));
         }
         let asked = ask.units.iter().flatten().map(full_name).collect();
         let (workers, stop) = (Vec::new(), Arc::default());
@@ -232,14 +232,13 @@ impl Counting {
 /// The life of a thread that switches.
 fn turn_by_turn(bank: &Counting, stop: &Stop) {
     ring_on_time();
-    if let Some(cpu) = bank.cpu {
-        // On another CPU it works too, only at the price of an interrupt a switch.
-        let _ = pin_to(cpu);
-    }
+    run_first();
+    let mut place = bank.place.clone();
     let mut pace = Pace::new(1.0);
     let mut asked = stop.asked.lock().unwrap_or_else(PoisonError::into_inner);
     while !*asked {
         drop(asked);
+        place.go();
         let wait = match bank.lock().tick() {
             Some((left, now)) => pace.sleep(now, left),
             None => ASKING,

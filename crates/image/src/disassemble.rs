@@ -152,7 +152,7 @@ fn mention(name: Option<String>) -> String {
     }
 }
 
-fn flow(control: FlowControl) -> Flow {
+pub(crate) fn flow(control: FlowControl) -> Flow {
     match control {
         FlowControl::Next | FlowControl::XbeginXabortXend => Flow::Next,
         FlowControl::ConditionalBranch => Flow::Branch,

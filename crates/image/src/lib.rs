@@ -39,6 +39,8 @@
 //! # Ok::<(), image::ImageError>(())
 //! ```
 //!
+//! [`Callees::flow_of`] gives the blocks of a procedure and the ways between them.
+//!
 //! The kernel and JIT compilers have no file: [`Kernel`] and [`JitMap`] read their lists of
 //! symbols into the same [`Procedures`].
 #![forbid(unsafe_code)]
@@ -49,6 +51,7 @@ mod demangle;
 mod disassemble;
 mod elf;
 mod error;
+mod flow;
 mod jit;
 mod kernel;
 mod layout;
@@ -63,6 +66,7 @@ pub use debug_link::DebugLink;
 pub use demangle::demangle;
 pub use disassemble::{Flow, Instruction, LISTING_BYTES_MAX, Listing, Syntax, disassemble};
 pub use error::{Architecture, ImageError};
+pub use flow::{Block, Callees, CodePart, Edge, EdgeKind, Exit, FlowGraph, Step, Surroundings};
 pub use jit::JitMap;
 pub use kernel::{Kernel, KernelError, KernelModule};
 pub use procedure::{NameSource, Procedure, Procedures};

@@ -2,7 +2,7 @@
 //!
 //! WHITHER_FUZZ_ROUNDS raises the number of mutations per input.
 
-use image::{Binary, JitMap, Kernel, Procedures, Syntax, demangle};
+use image::{Binary, Callees, JitMap, Kernel, Procedures, Syntax, demangle};
 
 /// A small generator with a fixed seed, so that a failure repeats.
 struct Dice(u64);
@@ -82,6 +82,7 @@ fn read(bytes: &[u8], dice: &mut Dice) -> bool {
     assert!(procedures.iter().all(|p| p.end.0 <= bytes.len() as u64));
     for procedure in procedures.iter().skip(dice.below(procedures.len())).take(4) {
         let _ = binary.disassemble(bytes, procedure, Syntax::Intel, "x");
+        let _ = Callees::new(&binary, bytes).flow_of(procedure);
         assert!(!procedure.name("x").is_empty());
     }
     let _ = binary.with_debug(&binary).map(|overlaid| assert_promises(overlaid.procedures()));

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use image::{Architecture, Binary, Kernel, KernelError, NameSource, Syntax};
+use image::{Architecture, Binary, Callees, Edge, Kernel, KernelError, NameSource, Syntax};
 use vocab::Offset;
 
 /// Programs and libraries that are here; the test's own program always is.
@@ -323,4 +323,55 @@ fn the_running_kernel_is_listed_in_order_or_hidden() {
         }
         Err(refusal) => assert_eq!(refusal, KernelError::Hidden),
     }
+}
+
+/// A program whose flow we know: a switch of five cases that gcc turns into a table, a callee
+/// that never returns, and a jump through a pointer in the place of a return.
+const SWITCHING: &str = r#"
+extern void die(void) __attribute__((noreturn));
+__attribute__((noinline)) void stop(void) { for (;;) __asm__ volatile("ud2"); }
+__attribute__((noinline)) int choose(int k, int x) {
+    switch (k) {
+        case 0: return x * 3;
+        case 1: return x ^ 0x55;
+        case 2: return x - 77;
+        case 3: return x / 7;
+        case 4: return x << 3;
+        default: return -1;
+    }
+}
+int through(int (*p)(int), int x) { return p(x); }
+int main(int n, char **v) { if (n > 9) stop(); return choose(n, n * 5); }
+"#;
+
+#[test]
+fn a_compiled_switch_has_an_edge_for_every_case() {
+    let folder = std::env::temp_dir().join(format!("whither-flow-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (source, program) = (folder.join("switching.c"), folder.join("switching"));
+    std::fs::write(&source, SWITCHING).unwrap();
+    for pie in ["-pie", "-no-pie"] {
+        let code = if pie == "-pie" { "-fPIE" } else { "-fno-pie" };
+        let flags = ["-O2", "-fno-tree-switch-conversion", pie, code, "-o"];
+        let mut gcc = Command::new("gcc");
+        let Ok(made) = gcc.args(flags).arg(&program).arg(&source).status() else {
+            eprintln!("skipped: gcc is not installed");
+            return;
+        };
+        assert!(made.success());
+        let (bytes, binary) = open(&program);
+        let callees = Callees::new(&binary, &bytes);
+        let flow = |name: &str| callees.flow_of(binary.procedures().named(name).unwrap()).unwrap();
+        let choose = flow("choose");
+        assert!(!choose.has_missing_edges());
+        let switched = |edge: &&Edge| edge.kind == image::EdgeKind::Switch;
+        assert_eq!(choose.edges.iter().filter(switched).count(), 5, "{pie}");
+        assert_eq!(choose.entries.len(), 1);
+        let exits = |graph: &image::FlowGraph| -> Vec<image::Exit> {
+            graph.blocks.iter().filter_map(|block| block.exit).collect()
+        };
+        assert_eq!(exits(&flow("through")), [image::Exit::TailCall]);
+        assert!(exits(&flow("main")).contains(&image::Exit::NoReturn));
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
 }

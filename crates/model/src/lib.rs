@@ -16,6 +16,8 @@
 //!     sampled    warm, with windows of fast; every count an estimate
 //!     slices     fast, with every event logged slice by slice
 //!
+//! schedule: one block on fast, nothing going wrong --> least cycles by instruction
+//!
 //! fast, reference --> event::Counts (totals), core::Account (exact, by instruction),
 //!                     core::Life (every micro-op, for a Watcher such as pmu::Sampler)
 //! ```
@@ -31,6 +33,7 @@ pub mod pmu;
 pub mod program;
 pub mod reference;
 pub mod sampled;
+pub mod schedule;
 pub mod slices;
 pub mod stream;
 #[cfg(test)]

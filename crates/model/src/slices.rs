@@ -1,30 +1,47 @@
-//! A log of every event, slice by slice of modelled time.
+//! A log of every event, slice by slice of modelled time or work.
 
 use crate::core::{Silent, Watcher};
-use crate::event::Counts;
+use crate::event::{Counts, Event};
 use crate::fast::FastCore;
 use crate::stream::{Access, BlockId, CoreListener, StaticBlock};
 
-/// A core whose counts are read whenever a slice of cycles is over.
+/// What a core has counted of an event, read as cheaply as the event allows.
+pub fn reading<W: Watcher>(core: &FastCore<W>, event: Event) -> u64 {
+    match event {
+        Event::Cycles | Event::ReferenceCycles => core.cycles(),
+        event if (event as usize) < Event::Cycles as usize => core.account().totals[event],
+        event => core.counts()[event],
+    }
+}
+
+/// A core whose counts are read whenever a slice is over: after so many cycles, or so many of
+/// another event.
 ///
-/// A slice ends at the end of the block that completes it, so it may be a few cycles longer than
-/// asked; every slice says its own cycles, and their sum is exact.
+/// A slice ends at the end of the block that completes it, so it may be a little longer than
+/// asked; every slice says its own length, and their sum is exact.
 #[derive(Clone, Debug)]
 pub struct Sliced<W: Watcher = Silent> {
     core: FastCore<W>,
-    slice_cycles: u64,
+    boundary: Event,
+    slice: u64,
     next: u64,
     before: Counts,
     slices: Vec<Counts>,
 }
 
 impl<W: Watcher> Sliced<W> {
-    /// Cuts a core's time into slices.
+    /// Cuts a core's time into slices of cycles.
     pub fn new(core: FastCore<W>, slice_cycles: u64) -> Sliced<W> {
-        let slice_cycles = slice_cycles.max(1);
+        Sliced::by(core, Event::Cycles, slice_cycles)
+    }
+
+    /// Cuts a core's work into slices of so many of an event. Slices of instructions end at the
+    /// same instruction whatever the machine, so that two machines can be compared slice by slice.
+    pub fn by(core: FastCore<W>, boundary: Event, slice: u64) -> Sliced<W> {
+        let slice = slice.max(1);
         let before = core.counts();
-        let next = core.cycles() + slice_cycles;
-        Sliced { core, slice_cycles, next, before, slices: Vec::new() }
+        let next = reading(&core, boundary) + slice;
+        Sliced { core, boundary, slice, next, before, slices: Vec::new() }
     }
 
     /// The core.
@@ -32,22 +49,32 @@ impl<W: Watcher> Sliced<W> {
         &self.core
     }
 
-    /// What was counted in each slice so far.
+    /// What was counted in each slice that has not been taken.
     pub fn slices(&self) -> &[Counts] {
         &self.slices
+    }
+
+    /// Takes the slices so far, so that a long run need not be held in memory.
+    pub fn take(&mut self) -> Vec<Counts> {
+        std::mem::take(&mut self.slices)
     }
 
     /// Lets everything in flight retire and closes the last slice.
     pub fn finish(&mut self) {
         self.core.finish();
-        self.cut();
+        self.cut(self.next);
     }
 
-    fn cut(&mut self) {
+    fn cut(&mut self, at: u64) {
         let now = self.core.counts();
         self.slices.push(now.since(&self.before));
         self.before = now;
-        self.next = self.core.cycles() + self.slice_cycles;
+        // Cycles begin anew where the slice ended; instructions keep to their grid, which machines
+        // share.
+        self.next = match self.boundary {
+            Event::Instructions => at - (at - self.next) % self.slice + self.slice,
+            _ => at + self.slice,
+        };
     }
 }
 
@@ -58,9 +85,18 @@ impl<W: Watcher> CoreListener for Sliced<W> {
 
     fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
         self.core.executed(id, ran, accesses);
-        if self.core.cycles() >= self.next {
-            self.cut();
+        let now = reading(&self.core, self.boundary);
+        if now >= self.next {
+            self.cut(now);
         }
+    }
+
+    fn continued(&mut self, id: BlockId, accesses: &[Access]) {
+        self.core.continued(id, accesses);
+    }
+
+    fn interrupted(&mut self) {
+        self.core.interrupted();
     }
 }
 
@@ -68,7 +104,6 @@ impl<W: Watcher> CoreListener for Sliced<W> {
 mod tests {
     use super::*;
     use crate::core::Settings;
-    use crate::event::Event;
     use crate::testing::*;
 
     #[test]
@@ -87,5 +122,23 @@ mod tests {
         // The first slice also waits for the code; a block of 64 takes 192 cycles.
         assert!(full[1..].iter().all(|&c| (500..500 + 192).contains(&c)), "{cycles:?}");
         assert!(*last < 800);
+    }
+
+    #[test]
+    fn slices_of_instructions_keep_to_a_grid_that_machines_share() {
+        let cut = |name: &str| {
+            let core = FastCore::new(&machine(name, &[]), Settings::default());
+            let mut sliced = Sliced::by(core, Event::Instructions, 1000);
+            repeat(&mut sliced, IMUL_RAX_RAX, 12_800);
+            sliced.finish();
+            let count = |slice: &Counts| slice[Event::Instructions];
+            sliced.take().iter().map(count).collect::<Vec<u64>>()
+        };
+        let (zen4, alpha) = (cut("zen4"), cut("alpha21164"));
+        assert_eq!(zen4, alpha);
+        // Blocks of 64: 16 of them pass the first thousand, and the grid does not drift.
+        assert_eq!(zen4[..2], [1024, 1024 - 64]);
+        assert_eq!(zen4.len(), 13);
+        assert_eq!(zen4.iter().sum::<u64>(), 12_800);
     }
 }

@@ -52,6 +52,6 @@ pub use sampler::{Precision, Rate, Sampler, SamplerRequest};
 pub use signals::Bystander;
 pub use stdin::KeptInput;
 pub use stop::{StopRequest, terminate};
-pub use target::{Inherit, Target, cpus_online, threads_of};
-pub use thread::{pin_to, ring_on_time, this_thread};
+pub use target::{Inherit, Target, cpus_online, running_on, threads_of};
+pub use thread::{pin_to, ring_on_time, run_first, take_no_signals, this_thread};
 pub use wait::{Ended, ProcessFd, Usage, wait_for_any};

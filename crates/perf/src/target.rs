@@ -72,6 +72,21 @@ pub fn threads_of(pid: u32) -> Vec<u32> {
     threads
 }
 
+/// The CPU on which a thread runs at this moment; none while it waits or once it is gone.
+pub fn running_on(tid: u32) -> Option<Cpu> {
+    cpu_of_stat(&std::fs::read_to_string(format!("/proc/{tid}/stat")).ok()?)
+}
+
+/// The name, in parentheses, may hold anything: fields are counted from its end. The first after it
+/// is the state, the thirty-seventh the CPU.
+fn cpu_of_stat(stat: &str) -> Option<Cpu> {
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    if fields.next()? != "R" {
+        return None;
+    }
+    fields.nth(35)?.parse().ok().map(Cpu)
+}
+
 /// The CPUs that are switched on, in ascending order.
 pub fn cpus_online() -> Vec<Cpu> {
     let list = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
@@ -99,6 +114,18 @@ mod tests {
         assert_eq!(parse_cpus("0-2,5"), [0, 1, 2, 5].map(Cpu));
         assert_eq!(parse_cpus("0"), [Cpu(0)]);
         assert_eq!(parse_cpus(""), []);
+    }
+
+    #[test]
+    fn a_running_threads_cpu_is_found_behind_any_name() {
+        let stat = |state: &str| {
+            let rest: Vec<String> = (4..=52).map(|field| (field * 10).to_string()).collect();
+            format!("7 (a) R 1 (b)) {state} {}", rest.join(" "))
+        };
+        assert_eq!(cpu_of_stat(&stat("R")), Some(Cpu(390)));
+        assert_eq!(cpu_of_stat(&stat("S")), None);
+        assert_eq!(cpu_of_stat("7 (x) R 1"), None);
+        assert!(cpus_online().contains(&running_on(crate::this_thread()).unwrap()));
     }
 
     #[test]

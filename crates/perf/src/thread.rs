@@ -21,9 +21,28 @@ pub fn pin_to(cpu: Cpu) -> io::Result<()> {
     if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Lets the calling thread run as soon as it wakes, before any ordinary one. Needs a privilege;
+/// without it, the thread wakes when the scheduler finds it fair.
+pub fn run_first() {
+    let lowest = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the pointer is to a live local.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const lowest) };
+}
+
 /// Lets the calling thread's timers ring when they are due, not up to 50 µs later when it suits
 /// the kernel. Failure leaves them late and nothing else.
 pub fn ring_on_time() {
     // SAFETY: the option takes a plain number.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+}
+
+/// Leaves all signals to other threads: a helper inside somebody's program must not be the one that
+/// runs its handlers.
+pub fn take_no_signals() {
+    // SAFETY: a sigset_t is plain bits, filled before it is used.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
+    }
 }

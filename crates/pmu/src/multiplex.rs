@@ -171,8 +171,9 @@ mod tests {
         }
         let cycles: u64 = readings.iter().map(|r| r.counts[0]).sum();
         assert_eq!((cycles, turns.now()), (2100, 2100));
+        let totals = estimate::totals(turns.grouping(), &readings);
         for event in 1..4 {
-            let counted = estimate::total(turns.grouping(), &readings, event).unwrap();
+            let counted = totals[event].unwrap();
             assert_eq!(counted.estimate.value.round(), (event as f64 + 1.0) * 2100.0);
             // 21 slices in rounds of three: every group seven.
             assert!((counted.share - 1.0 / 3.0).abs() < 1e-12);

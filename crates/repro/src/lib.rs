@@ -21,6 +21,7 @@ pub mod hear;
 pub mod kept;
 pub mod machine;
 pub mod make;
+pub mod mux;
 pub mod native;
 pub mod packages;
 pub mod peers;

@@ -23,7 +23,26 @@ enum Older {
 }
 
 impl<W: Watcher> ReferenceCore<W> {
+    /// Sends off what is ready. Work that takes no time wakes others within the cycle.
     pub(super) fn issue(&mut self) {
+        while self.wake() {
+            let mut kept = 0;
+            for k in 0..self.ready.len() {
+                let sequence = self.ready[k];
+                if !self.try_issue(sequence) {
+                    self.ready[kept] = sequence;
+                    kept += 1;
+                }
+            }
+            self.ready.truncate(kept);
+            if self.timed.peek().is_none_or(|Reverse((ready, _))| *ready > self.cycle) {
+                return;
+            }
+        }
+    }
+
+    /// Moves those whose operands are there to the ready list, oldest first; whether any is there.
+    fn wake(&mut self) -> bool {
         while let Some(&Reverse((ready, sequence))) = self.timed.peek() {
             if ready > self.cycle {
                 break;
@@ -32,15 +51,7 @@ impl<W: Watcher> ReferenceCore<W> {
             let place = self.ready.partition_point(|&other| other < sequence);
             self.ready.insert(place, sequence);
         }
-        let mut kept = 0;
-        for k in 0..self.ready.len() {
-            let sequence = self.ready[k];
-            if !self.try_issue(sequence) {
-                self.ready[kept] = sequence;
-                kept += 1;
-            }
-        }
-        self.ready.truncate(kept);
+        !self.ready.is_empty()
     }
 
     /// Issues a micro-op if a port is free; returns whether it left the ready list.

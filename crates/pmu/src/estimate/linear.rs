@@ -14,21 +14,18 @@ pub fn linear(grouping: &Grouping, readings: &[Reading], event: usize) -> Option
     scaled(&Line::new(grouping, readings, event))
 }
 
-pub(super) fn scaled(line: &Line) -> Option<Counted> {
+pub(super) fn scaled(line: &Line<'_>) -> Option<Counted> {
     let n = line.slices();
-    let (all, counted) = line.sizes_of(0);
+    let (all, counted) = line.cycles;
     if n == 0 || counted <= 0.0 {
         return None;
     }
-    if n == line.counts.len() {
+    if n == line.len() {
         return Some(Counted::exact(line.counted, n));
     }
     let rate = line.counted as f64 / counted;
-    let sizes = line.sizes.first().map_or(&[][..], Vec::as_slice);
-    let residual = |(place, count): (usize, &Option<f64>)| {
-        count.map(|count| count - rate * sizes.get(place).copied().unwrap_or(1.0))
-    };
-    let squares: f64 = line.counts.iter().enumerate().filter_map(residual).map(|r| r * r).sum();
+    let residual = |place: usize| line.count(place).map(|count| count - rate * line.size(place));
+    let squares: f64 = (0..line.len()).filter_map(residual).map(|r| r * r).sum();
     let count = n as f64;
     let expanded = all / counted;
     let unseen = (1.0 - counted / all).max(0.0);

@@ -9,6 +9,9 @@
 //! The choice of estimator is made from the data by a stated rule ([`totals`]) and named in the
 //! answer. What was never scheduled has no estimate: it is not counted, which is not 0.
 
+mod explain;
+mod frame;
+mod integrate;
 mod line;
 mod linear;
 mod series;
@@ -16,7 +19,7 @@ mod total;
 
 pub use linear::linear;
 pub use series::series;
-pub use total::{total, totals};
+pub use total::totals;
 
 use metrology::{Coverage, Estimate, Interval};
 
@@ -29,9 +32,7 @@ pub enum Estimator {
     Linear,
     /// Predicted between its slices at the rate per cycle of those around.
     PerCycle,
-    /// Predicted between its slices at the rate per instruction of those around.
-    PerInstruction,
-    /// Predicted between its slices by a local regression on cycles and instructions.
+    /// The same for what a regression on instructions per cycle leaves.
     Regression,
     /// Never seen in its slices: the bound that this leaves.
     Unseen,
@@ -44,7 +45,6 @@ impl Estimator {
             Estimator::Exact => "exact",
             Estimator::Linear => "linear",
             Estimator::PerCycle => "per-cycle",
-            Estimator::PerInstruction => "per-instruction",
             Estimator::Regression => "regression",
             Estimator::Unseen => "unseen",
         }

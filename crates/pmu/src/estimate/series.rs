@@ -6,21 +6,17 @@ use crate::{Grouping, Reading};
 /// An event's count in every slice: as counted where it was, else interpolated between the rates
 /// (per cycle) of the slices that counted before and after. `None` if it was never counted.
 pub fn series(grouping: &Grouping, readings: &[Reading], event: usize) -> Option<Vec<f64>> {
-    interpolated(&Line::new(grouping, readings, event), 0)
-}
-
-/// The same by the rate on any anchor.
-pub(super) fn interpolated(line: &Line, anchor: usize) -> Option<Vec<f64>> {
-    let sizes = line.sizes.get(anchor)?;
+    let line = Line::new(grouping, readings, event);
     let rate = |place: usize| {
-        let size = sizes.get(place).copied().filter(|size| *size > 0.0)?;
-        Some((place, line.counts.get(place).copied().flatten()? / size))
+        let size = line.size(place);
+        let count = line.count(place).filter(|_| size > 0.0)?;
+        Some((place, count / size))
     };
-    let known: Vec<(usize, f64)> = (0..line.counts.len()).filter_map(rate).collect();
+    let known: Vec<(usize, f64)> = (0..line.len()).filter_map(rate).collect();
     let (first, last) = (known.first()?, known.last()?);
     let mut next = 0;
-    let mut all = Vec::with_capacity(sizes.len());
-    for (place, &size) in sizes.iter().enumerate() {
+    let mut all = Vec::with_capacity(line.len());
+    for place in 0..line.len() {
         while known.get(next).is_some_and(|(at, _)| *at < place) {
             next += 1;
         }
@@ -32,7 +28,7 @@ pub(super) fn interpolated(line: &Line, anchor: usize) -> Option<Vec<f64>> {
             let along = (place - before.0) as f64 / (after.0 - before.0) as f64;
             before.1 + (after.1 - before.1) * along
         };
-        all.push(line.counts.get(place).copied().flatten().unwrap_or(rate * size));
+        all.push(line.count(place).unwrap_or(rate * line.size(place)));
     }
     Some(all)
 }

@@ -39,7 +39,7 @@ fn what_was_never_scheduled_is_not_counted_and_anchors_are_exact() {
 #[test]
 fn one_slice_has_no_spread_and_says_so() {
     let readings = [reading(0, [100, 50, 10]), reading(1, [100, 60, 10])];
-    let a = total(&two_groups(), &readings, 2).unwrap();
+    let a = totals(&two_groups(), &readings)[2].unwrap();
     assert!(a.estimate.standard_uncertainty.is_infinite());
     assert_eq!(a.interval(Coverage::P95).low, 10.0);
 }

@@ -1,61 +1,108 @@
 //! The total of an event, by the estimator that the data favour.
 
+use std::collections::BTreeMap;
+
 use metrology::Estimate;
 
+use super::explain::Pieces;
+use super::frame::Frame;
+use super::integrate::{Integral, integrate};
 use super::line::Line;
-use super::series::interpolated;
 use super::{Counted, Estimator, linear};
 use crate::{Grouping, Reading};
 
+/// Slices that must have counted an event before anything but scaling is tried.
+const SLICES_MIN: usize = 6;
+/// An event seen in fewer slices says how large a burst may have been missed of one never seen.
+const RARELY: usize = 5;
+/// With none in n of its slices, more than 3/n of all slices hold one with a chance of one in
+/// twenty.
+const RULE_OF_THREE: f64 = 3.0;
+
 /// The totals of all events, in the grouping's order; `None` for what was never counted.
 ///
-/// Readings are in order of time, thread after thread where there are several.
+/// Readings are in order of time, thread after thread where there are several. The rule:
+///
+/// - counted in every slice: exact;
+/// - counted in fewer than six slices: linear scaling;
+/// - never seen in its slices: 0, bounded above by three in twenty of the bursts that the run's
+///   other rarely seen events had, over the share of time;
+/// - else per cycle, or by regression on instructions per cycle, whichever has the smaller variance.
 pub fn totals(grouping: &Grouping, readings: &[Reading]) -> Vec<Option<Counted>> {
-    (0..grouping.events.len()).map(|event| total(grouping, readings, event)).collect()
+    let mut frames: BTreeMap<Vec<usize>, (Frame, Option<Pieces>)> = BTreeMap::new();
+    let mut bursts = Vec::new();
+    let mut all: Vec<Option<Counted>> = Vec::with_capacity(grouping.events.len());
+    for event in 0..grouping.events.len() {
+        let groups: Vec<usize> = grouping.groups_of(event).collect();
+        let (frame, pieces) = frames.entry(groups).or_insert_with_key(|groups| {
+            let frame = Frame::new(readings, groups);
+            let pieces = Pieces::new(&frame, readings, grouping.anchors);
+            (frame, pieces)
+        });
+        let line = Line::new(grouping, readings, event);
+        let seen = line.seen();
+        if (1..=RARELY).contains(&seen) {
+            bursts.push(line.counted as f64 / seen as f64);
+        }
+        all.push(one(&line, frame, pieces.as_ref()));
+    }
+    let burst = large(bursts);
+    for counted in all.iter_mut().flatten().filter(|c| c.counted == 0 && c.share < 1.0) {
+        *counted = unseen(*counted, burst);
+    }
+    all
 }
 
-/// The total of one event.
-pub fn total(grouping: &Grouping, readings: &[Reading], event: usize) -> Option<Counted> {
-    let line = Line::new(grouping, readings, event);
+/// A burst such as three quarters of the rarely seen do not exceed; 1 if there were none.
+fn large(mut bursts: Vec<f64>) -> f64 {
+    bursts.sort_by(f64::total_cmp);
+    bursts.get(bursts.len() * 3 / 4).copied().unwrap_or(1.0).max(1.0)
+}
+
+fn one(line: &Line, frame: &Frame, pieces: Option<&Pieces>) -> Option<Counted> {
     let n = line.slices();
     if n == 0 {
         return None;
     }
-    if n == line.counts.len() {
+    if n == line.len() {
         return Some(Counted::exact(line.counted, n));
     }
-    if n < 3 {
-        return linear::scaled(&line);
+    if n < SLICES_MIN || frame.len() < SLICES_MIN {
+        return linear::scaled(line);
     }
-    let anchors = 0..line.sizes.len().min(2);
-    let best = anchors.filter_map(|anchor| predicted(&line, anchor));
-    best.min_by(|a, b| a.estimate.standard_uncertainty.total_cmp(&b.estimate.standard_uncertainty))
+    let rates: Vec<f64> =
+        frame.nodes().map(|(place, size)| line.count(place).unwrap_or(0.0) / size).collect();
+    let plain = integrate(frame, &rates);
+    let fitted = pieces.map(|pieces| regression(frame, pieces, &rates));
+    let (estimator, best) = match fitted {
+        Some(fitted) if fitted.variance < plain.variance => (Estimator::Regression, fitted),
+        _ => (Estimator::PerCycle, plain),
+    };
+    let estimate = Estimate {
+        value: best.value.max(line.counted as f64),
+        standard_uncertainty: best.variance.sqrt(),
+        degrees_of_freedom: best.degrees_of_freedom,
+    };
+    Some(Counted { estimate, counted: line.counted, share: frame.share, slices: n, estimator })
 }
 
-/// Counted exactly where it was, interpolated elsewhere; the spread is that of neighbours.
-fn predicted(line: &Line, anchor: usize) -> Option<Counted> {
-    let sizes = line.sizes.get(anchor)?;
-    let all = interpolated(line, anchor)?;
-    let value: f64 = all.iter().sum();
-    let (whole, counted) = line.sizes_of(anchor);
-    let known: Vec<(f64, f64)> =
-        line.counts.iter().zip(sizes).filter_map(|(c, s)| c.map(|c| (c, *s))).collect();
-    let n = known.len() as f64;
-    let step = |pair: &[(f64, f64)]| match pair {
-        [(y, s), (z, t)] if *s > 0.0 && *t > 0.0 => {
-            let mean = counted / n;
-            ((y / s - z / t) * mean).powi(2) / 2.0
-        }
-        _ => 0.0,
-    };
-    let squares: f64 = known.windows(2).map(step).sum();
-    let variance = squares / (n - 1.0) * n * (whole / counted).powi(2) * (1.0 - counted / whole);
-    let estimate = Estimate {
-        value,
-        standard_uncertainty: variance.max(0.0).sqrt(),
-        degrees_of_freedom: n - 1.0,
-    };
-    let estimator = if anchor == 0 { Estimator::PerCycle } else { Estimator::PerInstruction };
-    let (share, slices) = (line.share(), known.len());
-    Some(Counted { estimate, counted: line.counted, share, slices, estimator })
+fn regression(frame: &Frame, pieces: &Pieces, rates: &[f64]) -> Integral {
+    let (left, explained, fitted) = pieces.explain(rates);
+    let integral = integrate(frame, &left);
+    // What was fitted to the differences makes them smaller than they are, by as many as were
+    // fitted, and the fit's own error comes on top.
+    let n = rates.len() as f64;
+    let spared = n / (n - fitted as f64).max(1.0);
+    Integral {
+        value: integral.value + explained,
+        variance: integral.variance * spared * spared,
+        ..integral
+    }
+}
+
+/// What never being seen leaves possible.
+fn unseen(counted: Counted, burst: f64) -> Counted {
+    let bound = RULE_OF_THREE / counted.share.max(f64::MIN_POSITIVE) * burst;
+    let estimate = Estimate::known(0.0, bound / metrology::normal_quantile(0.975));
+    Counted { estimate, estimator: Estimator::Unseen, ..counted }
 }

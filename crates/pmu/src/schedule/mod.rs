@@ -6,11 +6,13 @@
 //!
 //! ```text
 //! shares 1 2 1      round 0: 1 0 1 2      round 1: 2 1 1 0      every round a new order
-//! opening 5k:       slices of 5k          10k                   20k ... up to the slice asked for
+//! opening 5k        slices of 5k, then as long as a round takes a tenth of what has passed,
+//!                   up to the slice that was asked for
 //! ```
 //!
-//! Programs begin unlike they go on. The opening's short rounds see that beginning with every
-//! group, at the price of a few dozen switches.
+//! Programs begin unlike they go on: loading and setting up may be all that some events ever see.
+//! The opening's short rounds let every group see that beginning, at the price of a few hundred
+//! early switches.
 
 mod shares;
 
@@ -35,8 +37,8 @@ pub enum Order {
 pub struct Plan {
     /// How much of the counted quantity a slice takes.
     pub slice: u64,
-    /// The first round's slices; they double each round until they reach `slice`. `None` begins
-    /// with whole slices.
+    /// The first slices; rounds then take a tenth of what has passed, until slices reach `slice`.
+    /// `None` begins with whole slices.
     pub opening: Option<u64>,
     /// Slices per round, for each group. A group of rare events earns more.
     pub shares: Vec<u32>,
@@ -50,6 +52,8 @@ pub struct Plan {
 pub const SLICE_CYCLES: u64 = 200_000;
 /// The opening's default slice, in cycles.
 pub const OPENING_CYCLES: u64 = 5_000;
+/// During the opening a round takes one part in so many of what has passed.
+const OPENING_PART: u64 = 10;
 
 impl Plan {
     /// One slice a round for each group, in an order that `seed` permutes.
@@ -63,16 +67,13 @@ impl Plan {
         }
     }
 
-    /// The slice length of a round.
-    pub fn slice_of(&self, round: u64) -> u64 {
+    /// The slice length of a round that begins when so much of the counted quantity has passed.
+    pub fn slice_at(&self, passed: u64) -> u64 {
         let slice = self.slice.max(1);
-        match self.opening {
-            Some(first) if round < 63 => {
-                let doubled = u128::from(first.max(1)) << round;
-                u64::try_from(doubled).unwrap_or(u64::MAX).min(slice)
-            }
-            _ => slice,
-        }
+        let Some(first) = self.opening else { return slice };
+        let turns: u64 = self.shares.iter().map(|&share| u64::from(share.max(1))).sum();
+        let tenth = passed / OPENING_PART / turns.max(1);
+        tenth.clamp(first.clamp(1, slice), slice)
     }
 }
 
@@ -95,7 +96,11 @@ pub struct Scheduler {
     order: Vec<usize>,
     next: usize,
     round: u64,
+    /// The slice length of this round: equal within a round, so that every order is as fair.
+    slice: u64,
     turn: Option<Turn>,
+    /// The reading at the first start.
+    from: Option<u64>,
     /// What was left of the turn when counting stopped.
     left: Option<(Turn, u64)>,
     spread: Spread,
@@ -114,7 +119,9 @@ impl Scheduler {
             order: Vec::new(),
             next: 0,
             round: 0,
+            slice: 0,
             turn: None,
+            from: None,
             left: None,
             spread,
             plan,
@@ -174,18 +181,20 @@ impl Scheduler {
             if !self.order.is_empty() {
                 self.round += 1;
             }
-            self.begin_round();
+            self.begin_round(now);
         }
         let group = self.order.get(self.next).copied().unwrap_or(0);
         self.next += 1;
-        let until = now.saturating_add(self.plan.slice_of(self.round));
+        let until = now.saturating_add(self.slice);
         Turn { group, round: self.round, until }
     }
 
-    fn begin_round(&mut self) {
+    fn begin_round(&mut self, now: u64) {
         if self.plan.adapts {
             self.spread.update(&mut self.plan.shares);
         }
+        let from = *self.from.get_or_insert(now);
+        self.slice = self.plan.slice_at(now.saturating_sub(from));
         self.next = 0;
         self.order.clear();
         for (group, &share) in self.plan.shares.iter().enumerate() {

@@ -45,14 +45,23 @@ fn every_order_of_three_groups_is_as_likely() {
 
 #[test]
 fn a_fixed_order_repeats_and_shares_are_slices_per_round() {
-    let mut fixed = Plan { shares: vec![1, 3], order: Order::Fixed, ..plan(2) };
-    fixed.opening = Some(25);
+    let fixed = Plan { shares: vec![1, 3], order: Order::Fixed, ..plan(2) };
     let list = turns(&mut Scheduler::new(fixed), 12);
     let groups: Vec<usize> = list.iter().map(|t| t.group).collect();
     assert_eq!(groups, [0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1]);
-    // The opening doubles: 25, 50, 100.
-    let ends: Vec<u64> = list.iter().map(|t| t.until).collect();
-    assert_eq!(ends, [25, 50, 75, 100, 150, 200, 250, 300, 400, 500, 600, 700]);
+}
+
+#[test]
+fn the_opening_is_short_and_grows_to_whole_slices() {
+    let opened = Plan { opening: Some(10), ..plan(2) };
+    let list = turns(&mut Scheduler::new(opened), 200);
+    let lengths: Vec<u64> = list.windows(2).map(|w| w[1].until - w[0].until).collect();
+    assert_eq!(list[0].until, 10);
+    assert!(lengths[..18].iter().all(|&length| length == 10), "{lengths:?}");
+    assert!(lengths.windows(2).all(|w| w[0] <= w[1]));
+    assert_eq!(lengths.last(), Some(&100));
+    // Both slices of a round are equally long.
+    assert!(lengths[1..].chunks(2).all(|w| w.len() < 2 || w[0] == w[1]), "{lengths:?}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ use tracer::stream::{InstructionStream, Live};
 
 use crate::agreement::{Listeners, Question};
 use crate::context::Context;
+use crate::mux::truth::Loggers;
 use crate::run::{self, Outcome, Task, Wrap};
 
 /// The word for it on the command line.
@@ -35,6 +36,8 @@ pub enum Ask {
     Instructions,
     /// How the cores agree on it: an `agreement::Answer`.
     Agreement(Question),
+    /// Every event of its busiest thread, slice by slice, into a file: that thread's instructions.
+    Slices(crate::mux::truth::Question),
     /// Its instructions into this trace file; the answer says nothing.
     Trace(std::path::PathBuf),
 }
@@ -131,6 +134,15 @@ fn answer(ask: Ask, launch: Launch) -> Result<(String, ExitStatus), String> {
         Ask::Trace(path) => {
             let finished = launched(Launch { listener: Listener::Trace(path), ..launch })?;
             Ok(("null".to_owned(), finished.status))
+        }
+        Ask::Slices(question) => {
+            let mut loggers = Loggers::new(question)?;
+            let live = Live { launch, plugin: PLUGIN };
+            let (replayed, finished) = live.play(&mut loggers).map_err(|e| e.to_string())?;
+            if !replayed.broken.is_empty() || replayed.skipped_bytes > 0 {
+                return Err("a part of the program's instructions was lost".to_owned());
+            }
+            Ok((loggers.finish()?.to_string(), finished.status))
         }
         Ask::Agreement(question) => {
             let mut listeners = Listeners::new(question)?;

@@ -4,9 +4,11 @@
 //! one: write `rows/NAME.rs` with `pub(super) fn run(&Context) -> Result<RowResult, String>` and
 //! name it in [`ROWS`].
 
+mod dcpi_copy;
 mod model_accuracy;
 mod model_agreement;
 mod model_speed;
+mod mux_total;
 mod peers;
 mod shares;
 mod ssb_gcc;
@@ -37,6 +39,8 @@ pub const ROWS: &[Row] = &[
     Row { name: "model-agreement", run: model_agreement::run, smoke: Some(model_agreement::smoke) },
     Row { name: "model-speed", run: model_speed::run, smoke: None },
     Row { name: "model-accuracy", run: model_accuracy::run, smoke: None },
+    Row { name: "dcpi-copy", run: dcpi_copy::run, smoke: Some(dcpi_copy::run) },
+    Row { name: "mux-total", run: mux_total::run, smoke: None },
     Row { name: "shares", run: shares::run, smoke: None },
     Row { name: "ssb-gcc", run: ssb_gcc::run, smoke: None },
 ];

@@ -1,0 +1,18 @@
+//! How often each block ran, and each way between blocks was taken.
+//!
+//! ```text
+//! FlowGraph ─► classes: what must run equally often ─► one estimate a class ─► the nearest flow that balances
+//! ```
+
+mod brackets;
+mod classes;
+#[cfg(test)]
+mod classes_tests;
+mod cluster;
+mod solve;
+#[cfg(test)]
+mod solve_tests;
+
+pub use classes::{Classes, classes};
+pub use cluster::{ClassFrequency, ClassMember, Confidence, in_order_frequency};
+pub use solve::{FlowSolution, Seen, nearest_flow};

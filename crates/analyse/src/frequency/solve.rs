@@ -1,0 +1,223 @@
+//! All frequencies of a procedure at once: the flow nearest to what was seen.
+//!
+//! What is known of single blocks and edges rarely balances. Among all flows that do, we take the
+//! one that departs least from it, each departure weighed by its precision:
+//!
+//! ```text
+//! minimise  Σ (x − seen)² / 2·variance     over blocks and edges that were seen
+//! such that what enters a place leaves it, and no x is negative
+//! ```
+//!
+//! It is a convex min-cost flow. With a price π for every place, the best flow along a way is
+//! x = max(0, seen + variance·(π_to − π_from)): prices are found by Newton's method, whose step
+//! is the solution of a resistor network with conductances `variance`.
+
+use image::FlowGraph;
+
+use super::classes::closed;
+
+/// What was seen of one block or edge.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Seen {
+    /// How often it ran, as far as seen.
+    pub value: f64,
+    /// The square of the standard uncertainty; positive.
+    pub variance: f64,
+}
+
+/// A balanced flow.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FlowSolution {
+    /// How often each block ran.
+    pub blocks: Vec<f64>,
+    /// How often each edge was taken.
+    pub edges: Vec<f64>,
+    /// The largest imbalance left, relative to the largest flow.
+    pub imbalance: f64,
+}
+
+/// Of what was not seen at all: this many times the largest flow seen.
+const UNSEEN_SPREAD: f64 = 30.0;
+/// Newton's steps at most. Each settles which ways carry nothing; a few do as a rule.
+const STEPS_MAX: usize = 60;
+/// Good enough.
+const IMBALANCE: f64 = 1e-9;
+
+/// The flow nearest to what was seen of each block and edge.
+pub fn nearest_flow(
+    graph: &FlowGraph,
+    blocks: &[Option<Seen>],
+    edges: &[Option<Seen>],
+) -> FlowSolution {
+    let ways = closed(graph);
+    let seen: Vec<Option<Seen>> = blocks.iter().chain(edges).copied().collect();
+    let largest = seen.iter().flatten().fold(0.0_f64, |most, seen| most.max(seen.value));
+    if largest <= 0.0 {
+        let (blocks, edges) = (vec![0.0; graph.blocks.len()], vec![0.0; graph.edges.len()]);
+        return FlowSolution { blocks, edges, imbalance: 0.0 };
+    }
+    // In units of the largest, so that tolerances have a meaning.
+    let unseen = Seen { value: 0.0, variance: UNSEEN_SPREAD * UNSEEN_SPREAD };
+    let way = |(k, &(from, to)): (usize, &(usize, usize))| {
+        let scale = |seen: Seen| Seen {
+            value: seen.value / largest,
+            variance: (seen.variance / (largest * largest)).max(1e-12),
+        };
+        Way { from, to, seen: seen.get(k).copied().flatten().map_or(unseen, scale) }
+    };
+    let ways: Vec<Way> = ways.iter().enumerate().map(way).collect();
+    let mut network = Network::new(2 * graph.blocks.len() + 1, ways);
+    let imbalance = network.settle();
+    let flow: Vec<f64> = network.flow().iter().map(|x| x * largest).collect();
+    let (blocks, rest) = flow.split_at(graph.blocks.len());
+    FlowSolution {
+        blocks: blocks.to_vec(),
+        edges: rest.get(..graph.edges.len()).unwrap_or_default().to_vec(),
+        imbalance,
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    from: usize,
+    to: usize,
+    seen: Seen,
+}
+
+impl Way {
+    /// Before it is kept from being negative.
+    fn wish(&self, price: &[f64]) -> f64 {
+        self.seen.value + self.seen.variance * (price[self.to] - price[self.from])
+    }
+}
+
+#[derive(Debug)]
+struct Network {
+    ways: Vec<Way>,
+    price: Vec<f64>,
+}
+
+impl Network {
+    fn new(places: usize, ways: Vec<Way>) -> Network {
+        Network { ways, price: vec![0.0; places] }
+    }
+
+    fn flow(&self) -> Vec<f64> {
+        self.ways.iter().map(|way| way.wish(&self.price).max(0.0)).collect()
+    }
+
+    /// What stays behind at every place.
+    fn surplus(&self, price: &[f64]) -> Vec<f64> {
+        let mut surplus = vec![0.0; price.len()];
+        for way in &self.ways {
+            let x = way.wish(price).max(0.0);
+            surplus[way.to] += x;
+            surplus[way.from] -= x;
+        }
+        surplus
+    }
+
+    /// What is minimised: the square of positive wishes over their variances; its slope is the
+    /// surplus.
+    fn height(&self, price: &[f64]) -> f64 {
+        let part = |way: &Way| way.wish(price).max(0.0).powi(2) / (2.0 * way.seen.variance);
+        self.ways.iter().map(part).sum()
+    }
+
+    /// Newton's method with halved steps; returns the imbalance that is left.
+    fn settle(&mut self) -> f64 {
+        for _ in 0..STEPS_MAX {
+            let surplus = self.surplus(&self.price);
+            let imbalance = largest(&surplus);
+            if imbalance < IMBALANCE {
+                return imbalance;
+            }
+            let step = self.step(&surplus);
+            if !self.walk(&step, &surplus) {
+                return imbalance;
+            }
+        }
+        largest(&self.surplus(&self.price))
+    }
+
+    /// Goes along a step as far as it helps; whether it did at all.
+    fn walk(&mut self, step: &[f64], surplus: &[f64]) -> bool {
+        let slope: f64 = step.iter().zip(surplus).map(|(a, b)| a * b).sum();
+        let before = self.height(&self.price);
+        let mut length = 1.0;
+        for _ in 0..40 {
+            let tried: Vec<f64> =
+                self.price.iter().zip(step).map(|(p, s)| p - length * s).collect();
+            if self.height(&tried) <= before - 1e-4 * length * slope {
+                let moved = tried != self.price;
+                self.price = tried;
+                return moved;
+            }
+            length *= 0.5;
+        }
+        false
+    }
+
+    /// Solves the resistor network for the surplus, by conjugate gradients.
+    fn step(&self, surplus: &[f64]) -> Vec<f64> {
+        // Ways that carry nothing conduct a little, so that no place is cut off.
+        let conductance = |way: &Way| {
+            let open = way.wish(&self.price) > 0.0;
+            way.seen.variance * if open { 1.0 } else { 1e-9 }
+        };
+        let conductances: Vec<f64> = self.ways.iter().map(conductance).collect();
+        let mut diagonal = vec![1e-15; surplus.len()];
+        for (way, c) in self.ways.iter().zip(&conductances) {
+            diagonal[way.from] += c;
+            diagonal[way.to] += c;
+        }
+        conjugate_gradients(surplus, &diagonal, |v, out| {
+            out.iter_mut().zip(v).for_each(|(out, v)| *out = 1e-15 * v);
+            for (way, c) in self.ways.iter().zip(&conductances) {
+                let current = c * (v[way.from] - v[way.to]);
+                out[way.from] += current;
+                out[way.to] -= current;
+            }
+        })
+    }
+}
+
+fn largest(values: &[f64]) -> f64 {
+    values.iter().fold(0.0, |most, value| value.abs().max(most))
+}
+
+/// Solves A·x = b for a symmetric A with the given diagonal.
+fn conjugate_gradients(
+    b: &[f64],
+    diagonal: &[f64],
+    apply: impl Fn(&[f64], &mut [f64]),
+) -> Vec<f64> {
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let scaled = |r: &[f64]| r.iter().zip(diagonal).map(|(r, d)| r / d).collect::<Vec<f64>>();
+    let mut x = vec![0.0; b.len()];
+    let mut residual = b.to_vec();
+    let mut z = scaled(&residual);
+    let mut direction = z.clone();
+    let mut rho = dot(&residual, &z);
+    let goal = rho * 1e-24;
+    let mut image = vec![0.0; b.len()];
+    // In exact arithmetic as many rounds as places suffice.
+    for _ in 0..(2 * b.len() + 50).min(20_000) {
+        if rho <= goal {
+            break;
+        }
+        apply(&direction, &mut image);
+        let curvature = dot(&direction, &image);
+        if curvature <= 0.0 {
+            break;
+        }
+        let alpha = rho / curvature;
+        x.iter_mut().zip(&direction).for_each(|(x, d)| *x += alpha * d);
+        residual.iter_mut().zip(&image).for_each(|(r, i)| *r -= alpha * i);
+        z = scaled(&residual);
+        let next = dot(&residual, &z);
+        direction.iter_mut().zip(&z).for_each(|(d, z)| *d = z + next / rho * *d);
+        rho = next;
+    }
+    x
+}

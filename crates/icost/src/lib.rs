@@ -1,0 +1,34 @@
+//! What it would save to fix this, that, or both.
+//!
+//! Constraints: a pure function of the lives of micro-ops; memory does not grow with the length of
+//! the program; every idealisation is evaluated on the same micro-ops, so that differences are
+//! tight.
+//!
+//! Not for: running programs (see `tracer`), timing them (see `model`), or printing (see `show`).
+//!
+//! ```text
+//! Life of every micro-op ─► label: what each waited for ─► Step
+//!                                                           │
+//!         time of every subset of categories ◄─ lanes ◄─────┘   all at once
+//!                      │
+//!                      └─► lattice ─► cost, icost, Shapley shares
+//! ```
+//!
+//! `cost(S)` is what idealising the set S saves. The interaction cost of two categories is what
+//! idealising both saves beyond the sum: positive if they overlap (*parallel*: only fixing both
+//! helps), negative if they stand in a row beside something else (*serial*: fixing either is
+//! enough).
+#![forbid(unsafe_code)]
+
+mod category;
+mod label;
+mod lanes;
+mod lattice;
+mod ports;
+mod step;
+
+pub use category::{Categories, Category};
+pub use label::{Fixed, Labeller};
+pub use lanes::{Arbitration, Lanes, subsets_up_to};
+pub use lattice::Lattice;
+pub use step::{DispatchWait, Step, Wait};

@@ -1,0 +1,93 @@
+//! A micro-op as a piece of the dependence graph.
+//!
+//! Five nodes stand for its life, and the edges of the paper's table 3 lead to them:
+//!
+//! ```text
+//! D dispatched   DD   in order, behind a code miss      imiss
+//!                FBW  so many a cycle                   bw
+//!                CD   a place in the window             win
+//!                PD   a mispredicted branch before it   bmisp
+//!                     (or, on DD, one that the front end set right by itself)
+//! R ready        DR   from dispatch                     –
+//!                PR   values                            –
+//! E executing    RE   a port                            bw
+//! P completed    EP   the work                          dl1, dmiss, shalu, lgalu
+//!                PP   a line that another fetches       dmiss
+//! C committed    PC   from completion                   –
+//!                CC   in order                          –
+//!                CBW  so many a cycle                   bw
+//! ```
+
+/// Where an edge begins: so many micro-ops before.
+pub(crate) type Distance = u32;
+
+/// What else held dispatch up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wait {
+    /// A scheduler's entry that was freed when an older micro-op issued.
+    Issue,
+    /// A place in a queue that was freed when an older micro-op retired.
+    Commit,
+}
+
+/// An edge to dispatch beyond those that every micro-op has: a full scheduler or queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DispatchWait {
+    /// From which node.
+    pub from: Wait,
+    /// Of which micro-op.
+    pub distance: Distance,
+    /// How long after it, in cycles.
+    pub label: u32,
+}
+
+/// A micro-op with the labels of its edges, in cycles. A distance of 0 is no edge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Step {
+    /// The static instruction, as a place in the program.
+    pub instruction: u32,
+    /// DD: what waiting for code or its translation adds.
+    pub code: u32,
+    /// DD: what a branch adds that was not where it was thought to be.
+    pub resteer: u32,
+    /// DD: what the front end adds otherwise: taken branches, decoding.
+    pub bubble: u32,
+    /// DD: what a full resource adds where nobody in sight freed it.
+    pub stuck: u32,
+    /// FBW: the micro-op that took its slots a full width before.
+    pub width: Distance,
+    /// CD: the micro-op whose retirement made room in the window.
+    pub window: Distance,
+    /// CD: the same in a window twenty times as large, which is what an ideal one is.
+    pub ideal_window: Distance,
+    /// CD: a full scheduler or queue.
+    pub wait: Option<DispatchWait>,
+    /// PD: the mispredicted branch right before it, and the cycles from its execution.
+    pub redirect: (Distance, u32),
+    /// PR: makers of its operands.
+    pub producers: [Distance; 4],
+    /// PR: the store whose data a load had to wait for before it could issue.
+    pub data: Distance,
+    /// RE: the ports that can do it, as a mask, and for how many cycles it takes one.
+    pub ports: (u32, u32),
+    /// RE: how long it was ready before it issued.
+    pub contention: u32,
+    /// EP: a hit in the first level.
+    pub hit: u32,
+    /// EP: one-cycle integer work.
+    pub short: u32,
+    /// EP: other work.
+    pub long: u32,
+    /// EP: beyond a hit in the first level.
+    pub miss: u32,
+    /// EP: what nothing idealises.
+    pub fixed: u32,
+    /// PP: the micro-op that brings the line which this one waits for too, and the cycles after it.
+    pub line: (Distance, u32),
+    /// PP: the store whose data it takes, and the cycles after it.
+    pub forward: (Distance, u32),
+    /// CBW: the micro-op that retired a full width before.
+    pub retire_width: Distance,
+    /// CC: what nothing else explains.
+    pub late: u32,
+}

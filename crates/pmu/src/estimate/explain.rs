@@ -1,0 +1,145 @@
+//! How much of an event the anchors explain.
+//!
+//! The instructions per cycle of every slice are known, also where the event was not counted. A
+//! slice full of misses retires little, and a slice that retires little is likely to be full of
+//! misses; so the event's rate is fitted as a bent line over instructions per cycle, and only what
+//! the line leaves has to be predicted from neighbours.
+
+use super::frame::Frame;
+use crate::Reading;
+
+/// Slices that a bend of the line must be worth.
+const SLICES_A_BEND: usize = 40;
+/// More bends follow chance rather than the program.
+const BENDS_MAX: usize = 10;
+
+/// The bent line's pieces at every node of a frame, and their integrals over all slices.
+#[derive(Debug)]
+pub(super) struct Pieces {
+    at_nodes: Vec<Vec<f64>>,
+    integrals: Vec<f64>,
+    /// The inverse of the normal equations does not depend on the event.
+    normal: Vec<Vec<f64>>,
+}
+
+impl Pieces {
+    /// `None` without a second anchor, or if instructions per cycle never vary.
+    pub(super) fn new(frame: &Frame, readings: &[Reading], anchors: usize) -> Option<Pieces> {
+        if anchors < 2 {
+            return None;
+        }
+        let rate = |reading: &Reading| match reading.counts.get(..2) {
+            Some(&[cycles, instructions]) if cycles > 0 => instructions as f64 / cycles as f64,
+            _ => 0.0,
+        };
+        let all: Vec<f64> = readings.iter().map(rate).collect();
+        let mut sorted = all.clone();
+        sorted.sort_by(f64::total_cmp);
+        let bends = (frame.len() / SLICES_A_BEND).min(BENDS_MAX);
+        let quantile = |k: usize| sorted.get(k * sorted.len() / (bends + 1)).copied();
+        let mut knots: Vec<f64> = (0..=bends).filter_map(quantile).collect();
+        knots.dedup();
+        let mut integrals = vec![0.0; knots.len()];
+        for (reading, &x) in readings.iter().zip(&all) {
+            let size = reading.counts.first().map_or(0.0, |&cycles| cycles as f64);
+            for (k, (sum, &knot)) in integrals.iter_mut().zip(&knots).enumerate() {
+                *sum += size * hinge(k, knot, x);
+            }
+        }
+        let of = |x: f64| knots.iter().enumerate().map(|(k, &knot)| hinge(k, knot, x)).collect();
+        let at_nodes: Vec<Vec<f64>> =
+            frame.nodes().map(|(place, _)| of(all.get(place).copied().unwrap_or(0.0))).collect();
+        let p = knots.len();
+        let mut normal = vec![vec![0.0; p]; p];
+        for pair in at_nodes.windows(2) {
+            let step: Vec<f64> = pair[1].iter().zip(&pair[0]).map(|(b, a)| b - a).collect();
+            for (row, a) in normal.iter_mut().zip(&step) {
+                row.iter_mut().zip(&step).for_each(|(cell, b)| *cell += a * b);
+            }
+        }
+        (normal.first()?.first()? > &0.0).then_some(Pieces { at_nodes, integrals, normal })
+    }
+
+    /// Fits the steps between neighbours. What is left at the nodes, the integral of what was
+    /// explained, and how many numbers were fitted.
+    pub(super) fn explain(&self, rates: &[f64]) -> (Vec<f64>, f64, usize) {
+        let mut right = vec![0.0; self.integrals.len()];
+        for (y, x) in rates.windows(2).zip(self.at_nodes.windows(2)) {
+            let step = y[1] - y[0];
+            for ((sum, a), b) in right.iter_mut().zip(&x[0]).zip(&x[1]) {
+                *sum += (b - a) * step;
+            }
+        }
+        let slopes = solve(self.normal.clone(), right);
+        let dot = |pieces: &[f64]| pieces.iter().zip(&slopes).map(|(a, b)| a * b).sum::<f64>();
+        let left = rates.iter().zip(&self.at_nodes).map(|(y, x)| y - dot(x)).collect();
+        (left, dot(&self.integrals), slopes.len())
+    }
+}
+
+/// The first piece is straight; each further one begins at its knot.
+fn hinge(k: usize, knot: f64, x: f64) -> f64 {
+    if k == 0 { x - knot } else { (x - knot).max(0.0) }
+}
+
+/// Solves a symmetric system by elimination. A direction in which nothing varies gets no slope.
+fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
+    let n = b.len();
+    let scale: Vec<f64> = (0..n).map(|k| a[k][k]).collect();
+    let mut is_flat = vec![false; n];
+    for k in 0..n {
+        if a[k][k] <= 1e-9 * scale[k] || scale[k] <= 0.0 {
+            is_flat[k] = true;
+            continue;
+        }
+        let pivot = a[k].clone();
+        for row in k + 1..n {
+            let factor = a[row][k] / pivot[k];
+            a[row].iter_mut().zip(&pivot).skip(k).for_each(|(cell, above)| *cell -= factor * above);
+            b[row] -= factor * b[k];
+        }
+    }
+    let mut x = vec![0.0; n];
+    for k in (0..n).rev() {
+        if !is_flat[k] {
+            let known: f64 = (k + 1..n).map(|column| a[k][column] * x[column]).sum();
+            x[k] = (b[k] - known) / a[k][k];
+        }
+    }
+    x
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_a_bent_line_is_explained_whole() {
+        let ipc = |k: u64| k * 7919 % 400;
+        let truth = |x: f64| 3.0 * x - 2.0 * (x - 2.0).max(0.0);
+        // Every other slice is counted.
+        let readings: Vec<Reading> = (0..800)
+            .map(|k| Reading { group: (k % 2) as usize, round: k / 2, counts: vec![100, ipc(k)] })
+            .collect();
+        let frame = Frame::new(&readings, &[0]);
+        let pieces = Pieces::new(&frame, &readings, 2).unwrap();
+        let rates: Vec<f64> = (0..400).map(|k| 10.0 + truth(ipc(2 * k) as f64 / 100.0)).collect();
+        let (left, explained, fitted) = pieces.explain(&rates);
+        assert_eq!(fitted, 11);
+        let mean = left.iter().sum::<f64>() / 400.0;
+        // The bend lies between two knots.
+        assert!(left.iter().all(|rest| (rest - mean).abs() < 0.2), "{left:?}");
+        let total: f64 = (0..800).map(|k| 100.0 * truth(ipc(k) as f64 / 100.0)).sum();
+        let found = explained + 80_000.0 * (mean - 10.0);
+        assert!((found - total).abs() < 1e-3 * total, "{found} {total}");
+    }
+
+    #[test]
+    fn what_never_varies_explains_nothing() {
+        let readings: Vec<Reading> =
+            (0..9).map(|k| Reading { group: 0, round: k, counts: vec![100, 50] }).collect();
+        let frame = Frame::new(&readings, &[0]);
+        assert!(Pieces::new(&frame, &readings, 2).is_none());
+        assert!(Pieces::new(&frame, &readings, 1).is_none());
+    }
+}

@@ -1,0 +1,162 @@
+//! What all events of a group share: where they were counted and what stands for the rest.
+//!
+//! The rate of an event is taken as a walk with noise: two slices differ by noise, whose variance
+//! falls with their size, and by a walk, whose variance grows with their distance. How much of each
+//! there is follows from the differences between neighbouring slices that were counted:
+//!
+//! ```text
+//! rate   r0 ·          · r2            d_j = r_(j+1) − r_j
+//!            ·   r1 ·        · r3      E[d_j²] = scale_j · (noise · (1/x_j + 1/x_(j+1)) + walk · L_j)
+//! ──────[0]─────[1]────[2]────[3]──►   L_j: from middle to middle; x_j: sizes in cycles
+//! ```
+//!
+//! What lies between is predicted in one of two ways. At the rate of its own round's slice: best
+//! for noise. Along the line between neighbours: best for a walk. The error of either is an integral
+//! of the rate against a weight that sums to nothing, and its variance under that model is a sum
+//! over the pairs of neighbours ([`Weights::noise`], [`Weights::walk`]). Each pair brings its own
+//! scale, so a quiet stretch and a wild one each bring what they have.
+
+use crate::Reading;
+
+/// A slice that was counted.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    place: usize,
+    size: f64,
+    middle: f64,
+}
+
+/// One way to predict what was not counted.
+#[derive(Debug, Default)]
+pub(super) struct Weights {
+    /// How many cycles that were not counted each node stands for.
+    pub(super) stands_for: Vec<f64>,
+    /// What noise between each pair of neighbours brings to the variance.
+    pub(super) noise: Vec<f64>,
+    /// What the walk between each pair of neighbours brings.
+    pub(super) walk: Vec<f64>,
+}
+
+/// The nodes of one set of groups.
+#[derive(Debug)]
+pub(super) struct Frame {
+    nodes: Vec<Node>,
+    /// Each pair of neighbours: the sum of the inverse sizes, and the distance.
+    pub(super) lags: Vec<(f64, f64)>,
+    /// By the round's own slice.
+    pub(super) own: Weights,
+    /// Along the line between neighbours.
+    pub(super) between: Weights,
+    /// The share of cycles that was counted.
+    pub(super) share: f64,
+}
+
+impl Frame {
+    /// Where readings of these groups lie; cycles are the first anchor.
+    pub(super) fn new(readings: &[Reading], groups: &[usize]) -> Frame {
+        let size = |reading: &Reading| reading.counts.first().map_or(0.0, |&cycles| cycles as f64);
+        let sizes: Vec<f64> = readings.iter().map(size).collect();
+        let is_counted: Vec<bool> =
+            readings.iter().map(|reading| groups.contains(&reading.group)).collect();
+        let mut nodes = Vec::new();
+        let (mut from, mut counted) = (0.0, 0.0);
+        for (place, (&size, &is_counted)) in sizes.iter().zip(&is_counted).enumerate() {
+            if is_counted && size > 0.0 {
+                nodes.push(Node { place, size, middle: from + size / 2.0 });
+                counted += size;
+            }
+            from += size;
+        }
+        let lag = |pair: &[Node]| match pair {
+            [a, b] => (1.0 / a.size + 1.0 / b.size, b.middle - a.middle),
+            _ => (1.0, 1.0),
+        };
+        let lags = nodes.windows(2).map(lag).collect();
+        let share = if from > 0.0 { counted / from } else { 0.0 };
+        let mut frame =
+            Frame { nodes, lags, own: Weights::default(), between: Weights::default(), share };
+        if frame.nodes.len() > 1 {
+            let (own, between) = frame.weigh(readings, &sizes, &is_counted);
+            frame.own = frame.bring(own, &sizes, &is_counted);
+            frame.between = frame.bring(between, &sizes, &is_counted);
+        }
+        frame
+    }
+
+    /// The places of the nodes among the readings, and their sizes.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.nodes.iter().map(|node| (node.place, node.size))
+    }
+
+    /// How many nodes there are.
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// What each node stands for, by its round and by interpolation.
+    fn weigh(
+        &self,
+        readings: &[Reading],
+        sizes: &[f64],
+        is_counted: &[bool],
+    ) -> (Vec<f64>, Vec<f64>) {
+        let count = self.nodes.len();
+        let (mut own, mut between) = (vec![0.0; count], vec![0.0; count]);
+        let round = |node: Node| readings.get(node.place).map(|reading| reading.round);
+        let (mut from, mut next) = (0.0, 0);
+        for (place, &size) in sizes.iter().enumerate() {
+            let middle = from + size / 2.0;
+            from += size;
+            while self.nodes.get(next).is_some_and(|node| node.place < place) {
+                next += 1;
+            }
+            if is_counted[place] {
+                continue;
+            }
+            let (earlier, after) = (next.saturating_sub(1), next.min(count - 1));
+            let (a, b) = (self.nodes[earlier], self.nodes[after]);
+            let gap = b.middle - a.middle;
+            let along = if gap > 0.0 { ((middle - a.middle) / gap).clamp(0.0, 1.0) } else { 0.0 };
+            between[earlier] += size * (1.0 - along);
+            between[after] += size * along;
+            let mine = readings.get(place).map(|reading| reading.round);
+            // A round with several slices of the group, or with none, is interpolated.
+            let part = match (round(a) == mine, round(b) == mine) {
+                (true, false) => 0.0,
+                (false, true) => 1.0,
+                _ => along,
+            };
+            own[earlier] += size * (1.0 - part);
+            own[after] += size * part;
+        }
+        (own, between)
+    }
+
+    /// What each pair of neighbours brings to the variance. The walk brings the square of the
+    /// running sum of the error's weight.
+    fn bring(&self, stands_for: Vec<f64>, sizes: &[f64], is_counted: &[bool]) -> Weights {
+        let pairs = self.nodes.len() - 1;
+        let (mut noise, mut walk) = (vec![0.0; pairs], vec![0.0; pairs]);
+        for (k, (node, weight)) in self.nodes.iter().zip(&stands_for).enumerate() {
+            let half = weight * weight / node.size / 2.0;
+            noise[k.saturating_sub(1).min(pairs - 1)] += half;
+            noise[k.min(pairs - 1)] += half;
+        }
+        let (mut sum, mut next) = (0.0_f64, 0_usize);
+        for (place, &size) in sizes.iter().enumerate() {
+            let pair = next.saturating_sub(1).min(pairs - 1);
+            let before = sum;
+            if self.nodes.get(next).is_some_and(|node| node.place == place) {
+                sum += stands_for[next];
+                walk[pair] += size / 2.0 * before * before;
+                walk[next.min(pairs - 1)] += size / 2.0 * sum * sum;
+                next += 1;
+            } else if !is_counted[place] {
+                sum -= size;
+                walk[pair] += size * (before * before + before * sum + sum * sum) / 3.0;
+                noise[pair] += size;
+            }
+        }
+        Weights { stands_for, noise, walk }
+    }
+}
