@@ -4,7 +4,7 @@ use std::fmt;
 
 use metrology::Estimate;
 use perf::Refusal;
-use pmu::estimate::{Counted, Estimator, linear, total};
+use pmu::estimate::{Counted, Estimator, linear, totals};
 use pmu::{Grouping, Reading};
 
 /// Why an event has no count. None of these is 0.
@@ -100,7 +100,7 @@ pub(crate) fn estimate(grouping: &Grouping, banks: &[Lanes], event: usize) -> Op
 /// slice to slice would follow their lengths. Cycles and instructions have no such part.
 pub(crate) fn one(grouping: &Grouping, readings: &[Reading], event: usize) -> Option<Counted> {
     if grouping.anchors > 1 {
-        total(grouping, readings, event)
+        totals(grouping, readings).into_iter().nth(event).flatten()
     } else {
         linear(grouping, readings, event)
     }

@@ -64,7 +64,7 @@ fn slices_add_up_to_what_the_core_did_and_end_with_the_thread() {
     assert_eq!(instructions, 5000 * 64);
     // Every instruction is one micro-op: the multiplexed count finds that.
     let uops = turns.grouping.find("uops").unwrap();
-    let counted = estimate::total(&turns.grouping, &readings, uops).unwrap();
+    let counted = estimate::totals(&turns.grouping, &readings)[uops].unwrap();
     assert!((counted.estimate.value / 320_000.0 - 1.0).abs() < 0.01, "{counted:?}");
     assert!(counted.share < 0.9);
 }

@@ -9,7 +9,7 @@ use vocab::Source;
 
 use super::account::{Account, Clock};
 use super::division;
-use super::log_file::LogWriter;
+use super::log_file::Log;
 use super::painter::Painter;
 use super::screen::Origin;
 use crate::cli::{Here, SsbJob};
@@ -83,7 +83,7 @@ struct Watch<'a> {
     session: Session,
     account: Account,
     painter: Painter<'a>,
-    log: Option<LogWriter>,
+    log: Option<Log>,
     pid: u32,
     /// How far each lane has come, in the first anchor.
     at: Vec<u64>,
@@ -116,7 +116,7 @@ impl<'a> Watch<'a> {
         };
         let header = header(&session, here);
         let log = here.turns.log.as_deref();
-        let log = log.map(|path| LogWriter::create(path, header)).transpose()?;
+        let log = log.map(|path| Log::create(path, header)).transpose()?;
         let damage = session
             .reduced()
             .iter()

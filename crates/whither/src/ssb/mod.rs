@@ -14,8 +14,10 @@ mod parts;
 mod screen;
 
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::time::Duration;
 
+use counters::{LogReadError, LogReader};
 use model::machine::Machine;
 use perf::StopRequest;
 use pmu::log::{Header, Record};
@@ -28,7 +30,7 @@ use crate::modelled_counters::{Ask, Received, Turns, run};
 use crate::output::Output;
 use crate::stat::{Constants, constants};
 use account::{Account, Clock};
-use log_file::{LogReader, LogWriter};
+use log_file::Log;
 use painter::Painter;
 use parts::Division;
 use screen::Origin;
@@ -42,8 +44,8 @@ pub(crate) fn ssb(job: &SsbJob, output: &Output) -> Result<u8, Failure> {
         Watched::Modelled(on) => on_model(job, on, output),
         Watched::Here(here) => here::watch(job, here, output),
         Watched::Log(path) => {
-            let mut painter = Painter::new(output, job.is_plain)?;
-            follow(job, LogReader::open(path)?, &path.display().to_string(), &mut painter)
+            let log = LogReader::open(path).map_err(|error| unreadable(path, &error))?;
+            follow(job, path, log, &mut Painter::new(output, job.is_plain)?)
         }
     }
 }
@@ -75,7 +77,7 @@ fn on_model(job: &SsbJob, on: &OnModel, output: &Output) -> Result<u8, Failure> 
         ideal_cpi: Some(1.0 / f64::from(on.machine.window.dispatch_width.max(1))),
     };
     let path = on.turns.log.as_deref();
-    let mut log = path.map(|path| LogWriter::create(path, turns.header.clone())).transpose()?;
+    let mut log = path.map(|path| Log::create(path, turns.header.clone())).transpose()?;
     let mut damage = Vec::new();
     let finished = run(&ask, &turns, |received| {
         match received {
@@ -110,32 +112,29 @@ fn division(
 /// Shows a log, and goes on while it grows: until every thread in it has ended, or Ctrl-C.
 fn follow(
     job: &SsbJob,
+    path: &Path,
     mut log: LogReader,
-    title: &str,
     painter: &mut Painter<'_>,
 ) -> Result<u8, Failure> {
     let stop = StopRequest::listen();
     let mut account: Option<Account> = None;
     while !stop.is_asked() && !account.as_ref().is_some_and(Account::is_over) {
-        let records = log.more()?;
-        let is_quiet = records.is_empty();
-        for record in records {
-            match (&mut account, &record) {
-                (None, Record::Header(header)) => {
-                    let (new, origin) = of_header(header, title, job.interval.as_secs_f64())?;
-                    painter.origin = origin;
-                    account = Some(new);
-                }
-                (None, _) => {}
-                (Some(account), record) => {
-                    if let Some(interval) = account.take(record) {
-                        painter.show(account, &interval)?;
-                    }
+        let Some(record) = log.wait(LOOK).map_err(|error| unreadable(path, &error))? else {
+            continue;
+        };
+        match (&mut account, &record) {
+            (None, Record::Header(header)) => {
+                let title = path.display().to_string();
+                let (new, origin) = of_header(header, &title, job.interval.as_secs_f64())?;
+                painter.origin = origin;
+                account = Some(new);
+            }
+            (None, _) => {}
+            (Some(account), record) => {
+                if let Some(interval) = account.take(record) {
+                    painter.show(account, &interval)?;
                 }
             }
-        }
-        if is_quiet {
-            std::thread::sleep(LOOK);
         }
     }
     let Some(mut account) = account else { return Ok(0) };
@@ -144,6 +143,10 @@ fn follow(
     }
     painter.finish(&account, &[])?;
     Ok(0)
+}
+
+fn unreadable(path: &Path, error: &LogReadError) -> Failure {
+    Failure::new(ERROR, format!("{}: {error}", path.display()))
 }
 
 /// An account for what a log's header says.

@@ -157,9 +157,10 @@ impl<'a> Tally<'a> {
         let readings: Vec<Reading> = threads.values().flatten().cloned().collect();
         let seconds = self.seconds(cycles);
         let target_ns = (seconds * 1e9).round() as u64;
+        let totals = estimate::totals(self.grouping, &readings);
         let row = |name: &String| {
             let event = self.grouping.find(name);
-            let counted = event.and_then(|event| estimate::total(self.grouping, &readings, event));
+            let counted = event.and_then(|event| totals.get(event).copied().flatten());
             CountRow {
                 typed: name.clone(),
                 name: name.clone(),

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use counters::{Ask, CountError, On, Outcome, Session, Slice, Slicing};
 use perf::{Bystander, Ended, Held, Inherit, ProcessFd, Running, StopRequest, wait_for_any};
 use pmu::EventList;
-use pmu::estimate::Estimator;
 use vocab::Event;
 
 use super::batch::{Batch, CountRow, Missing, Total};
@@ -343,8 +342,7 @@ fn total(outcomes: &[Outcome], place: usize, time_ns: u64) -> Result<Total, Miss
             is_supported: !matches!(why, counters::NotCounted::Refused(_)),
             why: why.to_string(),
         })?;
-        let one =
-            Total { estimator: word(outcome, counted.estimator), ..Total::of(counted, time_ns) };
+        let one = Total::of(counted, time_ns);
         sum = Some(match sum {
             None => one,
             Some(sum) => added(&sum, &one),
@@ -359,15 +357,6 @@ fn is_opened(outcome: &Outcome, place: usize) -> bool {
         matches!(event.total, Err(counters::NotCounted::Refused(_)))
     };
     outcome.events.get(place).is_some_and(|event| !refused(event))
-}
-
-/// Where there are no cycles to go by, slices are measured in time.
-fn word(outcome: &Outcome, estimator: Estimator) -> &'static str {
-    let by_time = outcome.grouping.events.first().is_some_and(|anchor| anchor == counters::TIME);
-    match estimator {
-        Estimator::PerCycle if by_time => "per-time",
-        other => other.word(),
-    }
 }
 
 fn added(a: &Total, b: &Total) -> Total {
