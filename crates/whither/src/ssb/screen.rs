@@ -82,9 +82,9 @@ fn table(account: &Account, parts: &Parts) -> Table {
     let causes = account.division.breakdown.cause.iter().zip(&parts.causes);
     let mut rows: Vec<Row> =
         causes.map(|(cause, part)| row("", &cause.title, part, Tone::Plain)).collect();
-    rows.push(row("rest", "the rest: work, and what no cause claims", &parts.rest, Tone::Good));
+    rows.push(row("rest", "the rest", &parts.rest, Tone::Good));
     if let Some(unclaimed) = &parts.unclaimed {
-        rows.push(row("unclaimed", "of it stalls without a cause here", unclaimed, Tone::Faint));
+        rows.push(row("unclaimed", "of it other stalls", unclaimed, Tone::Faint));
     }
     Table { columns, rows, text_rows: None }
 }
@@ -142,8 +142,8 @@ pub(crate) fn live_view(account: &Account, origin: &Origin, newest: &[u32]) -> V
     View {
         schema: Schema { name: "ssb", version: 1 },
         title: format!(
-            "whither ssb: {}   {}: {}, {} mode",
-            origin.title, origin.source, origin.machine, origin.mode
+            "whither ssb, {}: {}, {} mode: {}",
+            origin.source, origin.machine, origin.mode, origin.title
         ),
         sections: vec![
             section("processes", "", Body::Tables(tables)),
