@@ -23,11 +23,23 @@ fn log_path(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("whither-ssb-{}-{name}", std::process::id()))
 }
 
-const SPIN: &str = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done; exit 5";
+const SPIN: &str = "i=0; while [ $i -lt 20 ]; do i=$((i+1)); done; exit 5";
 
 #[test]
 fn causes_and_the_rest_add_up_in_every_interval_and_the_status_is_the_programs() {
-    let output = whither(&["--json", "--machine", "ppc970", "-I", "1", "--", "sh", "-c", SPIN]);
+    let output = whither(&[
+        "--json",
+        "--machine",
+        "ppc970",
+        "-I",
+        "0.05",
+        "--slice",
+        "10000",
+        "--",
+        "sh",
+        "-c",
+        SPIN,
+    ]);
     assert_eq!(output.status.code(), Some(5));
     let lines = lines(&output.stderr);
     let (report, intervals) = lines.split_last().unwrap();
@@ -54,9 +66,22 @@ fn causes_and_the_rest_add_up_in_every_interval_and_the_status_is_the_programs()
 fn another_process_follows_the_log_and_sees_the_same() {
     let path = log_path("follow");
     let name = path.to_str().unwrap();
-    let first =
-        whither(&["--json", "--machine", "zen4", "-I", "1", "--log", name, "--", "sh", "-c", SPIN]);
-    let second = whither(&["--json", "-I", "1", "--follow", name]);
+    let first = whither(&[
+        "--json",
+        "--machine",
+        "zen4",
+        "-I",
+        "0.05",
+        "--slice",
+        "10000",
+        "--log",
+        name,
+        "--",
+        "sh",
+        "-c",
+        SPIN,
+    ]);
+    let second = whither(&["--json", "-I", "0.05", "--follow", name]);
     assert_eq!(second.status.code(), Some(0), "{}", String::from_utf8_lossy(&second.stderr));
     let (first, second) = (lines(&first.stderr), lines(&second.stdout));
     assert_eq!(first.len(), second.len());
@@ -72,13 +97,25 @@ fn a_log_is_followed_while_it_is_written() {
     let path = log_path("live");
     std::fs::write(&path, b"").unwrap();
     let follower = Command::new(env!("CARGO_BIN_EXE_whither"))
-        .args(["ssb", "--json", "-I", "1", "--follow"])
+        .args(["ssb", "--json", "-I", "0.05", "--follow"])
         .arg(&path)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let name = path.to_str().unwrap();
-    let writer = whither(&["--json", "--machine", "zen4", "-I", "1", "--log", name, "--", "true"]);
+    let writer = whither(&[
+        "--json",
+        "--machine",
+        "zen4",
+        "-I",
+        "0.05",
+        "--slice",
+        "10000",
+        "--log",
+        name,
+        "--",
+        "true",
+    ]);
     let followed = follower.wait_with_output().unwrap();
     let (wrote, saw) = (lines(&writer.stderr), lines(&followed.stdout));
     assert!(!saw.is_empty());

@@ -36,7 +36,7 @@ pub(crate) struct ProcessInterval {
 pub(crate) struct Process {
     pub(crate) name: String,
     /// Threads that have begun and not ended.
-    pub(crate) running: i64,
+    running: Vec<u32>,
     lap: BTreeMap<u32, Vec<Reading>>,
     lap_s: f64,
     pub(crate) at_s: f64,
@@ -44,7 +44,6 @@ pub(crate) struct Process {
     /// The CPI of past intervals.
     pub(crate) past: Vec<f64>,
     pub(crate) last: Option<Parts>,
-    seen: Vec<u32>,
 }
 
 /// All processes.
@@ -86,19 +85,18 @@ impl Account {
                 self.processes.entry(*pid).or_default().name = short;
                 None
             }
-            Record::End { pid, .. } => {
+            Record::End { pid, tid } => {
                 let process = self.processes.entry(*pid).or_default();
-                process.running -= 1;
+                process.running.retain(|thread| thread != tid);
                 // What is left of a process that is gone is an interval, however short.
-                let is_over = process.running <= 0 && !process.lap.is_empty();
+                let is_over = process.running.is_empty() && !process.lap.is_empty();
                 is_over.then(|| self.close(*pid)).flatten()
             }
             Record::Slice(slice) => {
                 let seconds = self.seconds(&slice.reading);
                 let process = self.processes.entry(slice.pid).or_default();
-                if !process.seen.contains(&slice.tid) {
-                    process.seen.push(slice.tid);
-                    process.running += 1;
+                if !process.running.contains(&slice.tid) {
+                    process.running.push(slice.tid);
                 }
                 process.lap.entry(slice.tid).or_default().push(slice.reading.clone());
                 process.lap_s += seconds;
@@ -149,9 +147,12 @@ impl Account {
         pids.into_iter().filter_map(|pid| self.close(pid)).collect()
     }
 
-    /// Whether every thread that began has ended.
+    /// Whether something was counted and every thread that began has ended. Another may yet begin:
+    /// a process becomes another program by exec.
     pub(crate) fn is_over(&self) -> bool {
-        !self.processes.is_empty() && self.processes.values().all(|process| process.running <= 0)
+        let mut processes = self.processes.values();
+        processes.all(|process| process.running.is_empty())
+            && self.processes.values().any(|process| process.at_s > 0.0)
     }
 
     /// The parts over all of a process's time. Intervals were counted apart, so that their errors

@@ -38,6 +38,9 @@ use screen::Origin;
 /// How often a log is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// So many looks in vain after every thread has ended, and a log is over.
+const QUIET: u32 = 10;
+
 /// Watches and reports; returns the program's own status.
 pub(crate) fn ssb(job: &SsbJob, output: &Output) -> Result<u8, Failure> {
     match &job.whom {
@@ -118,10 +121,13 @@ fn follow(
 ) -> Result<u8, Failure> {
     let stop = StopRequest::listen();
     let mut account: Option<Account> = None;
-    while !stop.is_asked() && !account.as_ref().is_some_and(Account::is_over) {
+    let mut quiet = 0;
+    while !stop.is_asked() && quiet < QUIET {
         let Some(record) = log.wait(LOOK).map_err(|error| unreadable(path, &error))? else {
+            quiet = if account.as_ref().is_some_and(Account::is_over) { quiet + 1 } else { 0 };
             continue;
         };
+        quiet = 0;
         match (&mut account, &record) {
             (None, Record::Header(header)) => {
                 let title = path.display().to_string();

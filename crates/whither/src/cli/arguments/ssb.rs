@@ -17,10 +17,10 @@ use clap::{Args, ValueEnum, ValueHint};
   whither ssb --machine ppc970 --log gcc.log -- gcc -O2 -c big.c
   whither ssb --follow gcc.log")]
 pub(crate) struct SsbArguments {
-    /// How long an interval is, in milliseconds; on a modelled core of its own time
+    /// How long an interval is, in milliseconds or parts of one; on a modelled core of its own time
     /// [default: 1000, or 10 on a modelled core]
-    #[arg(short = 'I', long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) interval: Option<u64>,
+    #[arg(short = 'I', long, value_name = "MS")]
+    pub(crate) interval: Option<f64>,
     /// Watch this process, until it ends or Ctrl-C
     #[arg(short, long, value_name = "PID", conflicts_with_all = ["program", "follow", "machine"])]
     pub(crate) pid: Option<u32>,

@@ -68,8 +68,10 @@ pub(crate) struct Turns {
 }
 
 /// Modelled time passes slowly: ten milliseconds of it are a fair interval.
-const MODELLED_MS: u64 = 10;
-const MEASURED_MS: u64 = 1000;
+const MODELLED_MS: f64 = 10.0;
+const MEASURED_MS: f64 = 1000.0;
+/// A microsecond to a day.
+const INTERVALS_MS: std::ops::RangeInclusive<f64> = 1e-3..=86_400e3;
 
 fn failed(what: impl Into<String>) -> Failure {
     Failure::new(RUN_FAILED, what)
@@ -78,13 +80,21 @@ fn failed(what: impl Into<String>) -> Failure {
 pub(super) fn ssb_job(arguments: SsbArguments) -> Result<SsbJob, Failure> {
     let is_plain = arguments.plain;
     let default_ms = if arguments.machine.is_some() { MODELLED_MS } else { MEASURED_MS };
-    let interval = Duration::from_millis(arguments.interval.unwrap_or(default_ms));
+    let interval = interval(arguments.interval.unwrap_or(default_ms))?;
     let whom = match (&arguments.follow, &arguments.machine) {
         (Some(log), _) => Watched::Log(log.clone()),
         (None, Some(_)) => Watched::Modelled(Box::new(on_model(arguments)?)),
         (None, None) => Watched::Here(here(arguments)?),
     };
     Ok(SsbJob { whom, interval, is_plain })
+}
+
+fn interval(milliseconds: f64) -> Result<Duration, Failure> {
+    if !INTERVALS_MS.contains(&milliseconds) {
+        return Err(failed(format!("{milliseconds} ms are no interval"))
+            .remedy("give a number from 0.001 (a microsecond) to 86400000 (a day)"));
+    }
+    Ok(Duration::from_secs_f64(milliseconds * 1e-3))
 }
 
 fn turns(arguments: &SsbArguments) -> Result<Turns, Failure> {
