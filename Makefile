@@ -13,7 +13,7 @@ help:
 	@echo "make guest    the counters tests on a real kernel's PMU, in an emulated arm64 machine"
 	@echo "make goldens  write every golden file anew"
 	@echo "make smoke    the seeded results that CI guards"
-	@echo "make soak     the long campaigns: fuzzing at length"
+	@echo "make soak     the long campaigns: fuzzing at length, a hundred killed daemons"
 	@echo "make bench    timings; printed, never a gate"
 	@echo "make picture  draw the README's picture anew"
 	@echo "make install  binary, manual pages, completions, event-set library and header under PREFIX (/usr/local)"
@@ -54,7 +54,7 @@ bench:
 
 soak:
 	@tools/need build test
-	WHITHER_FUZZ_ROUNDS=20000 WHITHER_SOAK_ROUNDS=20 $(CARGO) test --release --workspace
+	WHITHER_SOAK=1 WHITHER_SOAK_ROUNDS=20 WHITHER_FUZZ_ROUNDS=20000 $(CARGO) test --release --workspace
 
 picture:
 	$(CARGO) build --release -p whither

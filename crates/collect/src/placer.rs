@@ -1,11 +1,13 @@
 //! Samples fall into maps.
 
+mod detail;
+
 use std::collections::HashMap;
 
 use perf::{ForkOrExit, Mapping, Record, RecordBody, SampleMode};
 use vocab::{
-    Count, Epoch, Event, EventId, Image, ImageId, ImageKind, Offset, Pc, Pid, Profile, Source,
-    Spot, Unplaced,
+    Count, Epoch, Event, EventId, Image, ImageId, ImageKind, Offset, Owner, Pc, Pid, Process,
+    Profile, Source, Spot, Unplaced,
 };
 
 use crate::KernelLayout;
@@ -20,13 +22,23 @@ pub struct Placer {
     profile: Profile,
     kernel: KernelLayout,
     spaces: HashMap<Pid, Space>,
+    /// The kernel's code as a recording maps it; empty on a live machine.
+    kernel_maps: Space,
+    /// Names of processes, where processes are kept apart.
+    names: Option<HashMap<Pid, String>>,
 }
 
 impl Placer {
     /// Nothing mapped yet.
     pub fn new(epoch: Epoch, events: Vec<Event>, kernel: KernelLayout) -> Placer {
         let profile = Profile::empty(epoch, Source::Measured, events);
-        Placer { profile, kernel, spaces: HashMap::new() }
+        Placer {
+            profile,
+            kernel,
+            spaces: HashMap::new(),
+            kernel_maps: Space::default(),
+            names: None,
+        }
     }
 
     /// The next record; `event` is the one whose ring it came from.
@@ -34,14 +46,12 @@ impl Placer {
         match &record.body {
             RecordBody::Sample { mode, pid, pc, .. } => self.place(event, *mode, *pid, *pc),
             RecordBody::Mapped(mapping) => self.map(mapping),
-            RecordBody::Named { pid, exec: true, .. } => {
-                self.spaces.insert(*pid, Space::default());
-            }
+            RecordBody::Named { pid, exec, name } => self.name(*pid, *exec, name),
             RecordBody::Forked(fork) => self.fork(*fork),
             RecordBody::Lost(count) => self.profile.tally.lost += *count,
             RecordBody::Throttled => self.profile.tally.throttled += Count::ONE,
             // A process's maps outlive its first thread's end: other threads may go on.
-            RecordBody::Named { .. } | RecordBody::Exited(_) | RecordBody::Ignored => {}
+            RecordBody::Exited(_) | RecordBody::Ignored => {}
         }
     }
 
@@ -65,9 +75,31 @@ impl Placer {
         space.map(mapping.start, mapping.length, image, offset);
     }
 
+    fn name(&mut self, pid: Pid, exec: bool, name: &str) {
+        if exec {
+            self.spaces.insert(pid, Space::default());
+        }
+        if let Some(names) = &mut self.names {
+            names.insert(pid, name.to_owned());
+        }
+    }
+
+    /// Whose sample it is, where processes are kept apart.
+    fn owner(&mut self, pid: Pid) -> Owner {
+        let Some(names) = &self.names else { return Owner::NOBODY };
+        let name = names.get(&pid).cloned().unwrap_or_default();
+        let process = self.profile.process_id(&Process { pid, name });
+        Owner { process: Some(process), slice: None }
+    }
+
     fn fork(&mut self, fork: ForkOrExit) {
-        // A new thread shares its process's maps; a new process gets a copy.
+        // A new thread shares its process's maps; a new process gets a copy, and its name.
         if fork.pid != fork.parent {
+            if let Some(names) = &mut self.names
+                && let Some(name) = names.get(&fork.parent).cloned()
+            {
+                names.insert(fork.pid, name);
+            }
             let inherited = self.spaces.get(&fork.parent).cloned().unwrap_or_default();
             self.spaces.insert(fork.pid, inherited);
         }
@@ -75,7 +107,10 @@ impl Placer {
 
     fn place(&mut self, event: EventId, mode: SampleMode, pid: Pid, pc: Pc) {
         match self.find(mode, pid, pc) {
-            Ok((image, offset)) => self.profile.store(Spot { image, offset, event }, Count::ONE),
+            Ok((image, offset)) => {
+                let owner = self.owner(pid);
+                self.profile.store_for(Spot { image, offset, event }, owner, Count::ONE);
+            }
             Err(reason) => self.profile.leave_out(reason, Count::ONE),
         }
     }
@@ -85,6 +120,9 @@ impl Placer {
             SampleMode::User => {
                 let space = self.spaces.get(&pid).ok_or(Unplaced::UnknownProcess)?;
                 space.find(pc).ok_or(Unplaced::UnknownAddress)
+            }
+            SampleMode::Kernel if !self.kernel_maps.is_empty() => {
+                self.kernel_maps.find(pc).ok_or(Unplaced::UnknownAddress)
             }
             SampleMode::Kernel if !self.kernel.is_known() => Err(Unplaced::HiddenKernel),
             SampleMode::Kernel => {
@@ -97,7 +135,7 @@ impl Placer {
 }
 
 /// The image behind a mapping, and the image's offset at its start.
-fn image_of(mapping: &Mapping) -> (Image, Offset) {
+pub(crate) fn image_of(mapping: &Mapping) -> (Image, Offset) {
     let path = mapping.path.as_str();
     if path == "[vdso]" || path == "[vsyscall]" {
         let image = Image { kind: ImageKind::Vdso, path: path.into(), build_id: mapping.build_id };

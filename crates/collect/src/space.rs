@@ -53,6 +53,24 @@ impl Space {
         self.by_start.insert(start, Stretch { end, image, offset: offset.0 });
     }
 
+    /// Whether nothing is mapped.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_start.is_empty()
+    }
+
+    /// The images that are mapped, some of them more than once.
+    pub(crate) fn images(&self) -> impl Iterator<Item = ImageId> {
+        self.by_start.values().map(|stretch| stretch.image)
+    }
+
+    /// The same with other numbers for its images.
+    pub(crate) fn with_images(&self, rename: impl Fn(ImageId) -> ImageId) -> Space {
+        let renamed = |(&start, stretch): (&u64, &Stretch)| {
+            (start, Stretch { image: rename(stretch.image), ..*stretch })
+        };
+        Space { by_start: self.by_start.iter().map(renamed).collect() }
+    }
+
     /// Where an address falls.
     pub(crate) fn find(&self, pc: Pc) -> Option<(ImageId, Offset)> {
         let (start, stretch) = self.by_start.range(..=pc.0).next_back()?;

@@ -80,30 +80,42 @@ impl Outcome {
 /// A bank's readings: one list, or one a group where the kernel rotates.
 pub(crate) type Lanes = Vec<Vec<Reading>>;
 
-/// An event's total over all banks: totals add, and so do variances. Where one bank has none,
+/// Every event's total over all banks: totals add, and so do variances. Where one bank has none,
 /// there is no total, because a part is missing.
-pub(crate) fn estimate(grouping: &Grouping, banks: &[Lanes], event: usize) -> Option<Counted> {
-    let mut sum: Option<Counted> = None;
-    for lanes in banks.iter().filter(|lanes| lanes.iter().any(|lane| !lane.is_empty())) {
-        let each = lanes.iter().filter_map(|readings| one(grouping, readings, event));
-        // An anchor is in every group; where each group has its list, the fullest tells most.
-        let one = each.max_by(|a, b| a.share.total_cmp(&b.share))?;
-        sum = Some(sum.map_or(one, |sum| added(&sum, &one)));
+pub(crate) fn estimates(grouping: &Grouping, banks: &[Lanes]) -> Vec<Option<Counted>> {
+    let used = banks.iter().filter(|lanes| lanes.iter().any(|lane| !lane.is_empty()));
+    let mut sums: Option<Vec<Option<Counted>>> = None;
+    for lanes in used {
+        let mut best: Vec<Option<Counted>> = vec![None; grouping.events.len()];
+        for readings in lanes {
+            let found = one_list(grouping, readings);
+            // An anchor is in every group; where each group has its list, the fullest tells most.
+            best.iter_mut().zip(found).for_each(|(best, found)| {
+                if found.is_some_and(|found| best.is_none_or(|held| found.share >= held.share)) {
+                    *best = found;
+                }
+            });
+        }
+        sums = Some(match sums {
+            None => best,
+            Some(sums) => {
+                sums.iter().zip(&best).map(|(a, b)| Some(added(&(*a)?, &(*b)?))).collect()
+            }
+        });
     }
-    sum
+    sums.unwrap_or_else(|| vec![None; grouping.events.len()])
 }
 
-/// One list's total.
+/// The totals of one list.
 ///
-/// Where time is the only anchor, it is scaled by time, as MPX did: a switch takes a fixed part of
-/// every slice's time, so that short slices seem slower than long ones, and following the rate from
-/// slice to slice would follow their lengths. Cycles and instructions have no such part.
-pub(crate) fn one(grouping: &Grouping, readings: &[Reading], event: usize) -> Option<Counted> {
+/// Where time is the only anchor, they are scaled by time, as MPX did: a switch takes a fixed part
+/// of every slice's time, so that short slices seem slower than long ones, and following the rate
+/// from slice to slice would follow their lengths. Cycles and instructions have no such part.
+pub(crate) fn one_list(grouping: &Grouping, readings: &[Reading]) -> Vec<Option<Counted>> {
     if grouping.anchors > 1 {
-        totals(grouping, readings).into_iter().nth(event).flatten()
-    } else {
-        linear(grouping, readings, event)
+        return totals(grouping, readings);
     }
+    (0..grouping.events.len()).map(|event| linear(grouping, readings, event)).collect()
 }
 
 fn added(a: &Counted, b: &Counted) -> Counted {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use perf::{ring_on_time, run_first};
 use pmu::Grouping;
+use pmu::estimate::Counted;
 use pmu::schedule::{Plan, Scheduler};
 
 use crate::bank::{Bank, OnExec};
@@ -17,7 +18,7 @@ use crate::driver::{Driver, Turns};
 use crate::engine::{Boundary, Engine};
 use crate::layout::Layout;
 use crate::name::full_name;
-use crate::outcome::{Lanes, estimate};
+use crate::outcome::{Lanes, estimates};
 use crate::pace::Pace;
 use crate::place::Place;
 use crate::plan::{self, Countable};
@@ -191,13 +192,14 @@ impl Session {
             enabled_ns.iter_mut().zip(&tally.enabled_ns).for_each(|(sum, ns)| *sum += ns);
             outcome.cut_short = outcome.cut_short.or_else(|| driver.failure().map(str::to_owned));
         }
+        let totals = estimates(&self.layout.grouping, &lanes);
         outcome.events =
-            self.asked.iter().map(|name| self.event(name, &lanes, &enabled_ns)).collect();
+            self.asked.iter().map(|name| self.event(name, &totals, &enabled_ns)).collect();
         outcome.readings = lanes.into_iter().flatten().collect();
         outcome
     }
 
-    fn event(&self, name: &str, lanes: &[Lanes], enabled_ns: &[u64]) -> EventOutcome {
+    fn event(&self, name: &str, totals: &[Option<Counted>], enabled_ns: &[u64]) -> EventOutcome {
         let granted = self.countable.reduced.iter().find(|(asked, _)| asked == name);
         let counted_as = granted.map_or(name, |(_, granted)| granted).to_owned();
         let refused = self.countable.refused.iter().find(|(refused, _)| refused == name);
@@ -205,7 +207,7 @@ impl Session {
         let total = match (refused, grouping.find(&counted_as)) {
             (Some((_, refusal)), _) => Err(NotCounted::Refused(*refusal)),
             (None, None) => Err(NotCounted::NoTurn),
-            (None, Some(event)) => estimate(grouping, lanes, event).ok_or_else(|| {
+            (None, Some(event)) => totals.get(event).copied().flatten().ok_or_else(|| {
                 let was_on = |group: usize| enabled_ns.get(group).is_some_and(|&ns| ns > 0);
                 let waited = grouping.groups_of(event).any(was_on);
                 if waited { NotCounted::NeverRan } else { NotCounted::NoTurn }

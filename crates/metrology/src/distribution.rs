@@ -65,6 +65,21 @@ fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
     sum
 }
 
+/// The probability that a standard normal variable stays below `z`.
+pub fn normal_cdf(z: f64) -> f64 {
+    0.5 * erfc(-z / SQRT_2)
+}
+
+/// The probability that a ratio of variances with `above` and `below` degrees of freedom (Fisher's
+/// F) stays below `f`.
+pub fn variance_ratio_cdf(f: f64, above: f64, below: f64) -> f64 {
+    match f {
+        f if f <= 0.0 => 0.0,
+        f if f.is_infinite() => 1.0,
+        f => incomplete_beta(above / 2.0, below / 2.0, above * f / (above * f + below)),
+    }
+}
+
 /// The value below which a standard normal variable stays with probability `p`.
 pub fn normal_quantile(p: f64) -> f64 {
     if p.is_nan() || p <= 0.0 {
@@ -74,7 +89,7 @@ pub fn normal_quantile(p: f64) -> f64 {
         return f64::INFINITY;
     }
     // Bisection on the complementary error function: slow, and as exact as erfc is.
-    bisect(p, |z| 0.5 * erfc(-z / SQRT_2))
+    bisect(p, normal_cdf)
 }
 
 /// The complementary error function, by its series near zero and its fraction beyond.
@@ -102,7 +117,7 @@ fn erfc(x: f64) -> f64 {
 /// The probability that a Student variable with `dof` degrees of freedom stays below `t`.
 pub fn student_cdf(t: f64, dof: f64) -> f64 {
     if !dof.is_finite() {
-        return 0.5 * erfc(-t / SQRT_2);
+        return normal_cdf(t);
     }
     let tail = 0.5 * incomplete_beta(dof / 2.0, 0.5, dof / (dof + t * t));
     if t > 0.0 { 1.0 - tail } else { tail }
@@ -126,6 +141,10 @@ fn bisect(p: f64, cdf: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (-reach, reach);
     for _ in 0..200 {
         let middle = 0.5 * (low + high);
+        // Far below the accuracy of the distribution functions themselves.
+        if high - low < 1e-13 * middle.abs().max(1e-3) {
+            break;
+        }
         if cdf(middle) < p {
             low = middle;
         } else {
@@ -180,6 +199,16 @@ mod tests {
         // k = 2 and k = 3 at n = 3 (two degrees of freedom): 82 % and 90 %.
         close(2.0 * student_cdf(2.0, 2.0) - 1.0, 0.816_496_58);
         close(2.0 * student_cdf(3.0, 2.0) - 1.0, 0.904_534_03);
+    }
+
+    #[test]
+    fn variance_ratios_match_the_published_table_and_students_square() {
+        close(1.0 - variance_ratio_cdf(4.256_494_7, 2.0, 9.0), 0.05);
+        close(1.0 - variance_ratio_cdf(3.098_391_2, 3.0, 20.0), 0.05);
+        for t in [0.3_f64, 1.0, 2.5] {
+            close(variance_ratio_cdf(t * t, 1.0, 7.0), 2.0 * student_cdf(t, 7.0) - 1.0);
+        }
+        assert_eq!(variance_ratio_cdf(f64::INFINITY, 1.0, 4.0), 1.0);
     }
 
     #[test]

@@ -79,6 +79,12 @@ impl Estimate {
         Estimate { value, standard_uncertainty, degrees_of_freedom: f64::INFINITY }
     }
 
+    /// A value that lies anywhere within ± `half_width` alike: a bound that is known without
+    /// repeating anything (type B), u = a/√3.
+    pub fn within(value: f64, half_width: f64) -> Estimate {
+        Estimate::known(value, half_width.abs() / 3.0_f64.sqrt())
+    }
+
     /// The symmetric interval at a coverage.
     pub fn interval(self, coverage: Coverage) -> Interval {
         let half = self.half_width(coverage);
@@ -174,6 +180,12 @@ mod tests {
         assert!((interval.half_width() - 1.959_964).abs() < 1e-6);
         assert!(interval.holds(8.1) && !interval.holds(8.0));
         assert_eq!(Estimate::exact(2.0).half_width(Coverage::P95), 0.0);
+    }
+
+    #[test]
+    fn a_bound_has_the_spread_of_an_even_distribution() {
+        // The variance of an even distribution over ±6 is 12.
+        assert!((Estimate::within(1.0, 6.0).standard_uncertainty - 12.0_f64.sqrt()).abs() < 1e-12);
     }
 
     #[test]

@@ -143,8 +143,8 @@ events! {
     L1dPending = "l1d-pending-cycles", "Cycles with at least one first-level data miss under way.";
     L2Data = "l2-data-requests", "Requests of the data side to the second level, prefetches of the first level apart.";
     L2Code = "l2-code-requests", "Requests of the code side to the second level.";
-    L2Misses = "l2-misses", "Requests of either side that missed the second level.";
-    L3Requests = "l3-requests", "Requests to the third level.";
+    L2Misses = "l2-misses", "Requests of either side that missed the second level, page walks included.";
+    L3Requests = "l3-requests", "Requests to the third level, page walks included.";
     L3Misses = "l3-misses", "Requests that missed the third level.";
     PrefetchL1 = "l1d-prefetches", "Lines fetched into the first level on a guess.";
     PrefetchL2 = "l2-prefetches", "Lines fetched into the second level on a guess.";

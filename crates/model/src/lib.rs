@@ -28,6 +28,8 @@ pub mod core;
 pub mod decode;
 pub mod event;
 pub mod fast;
+#[cfg(test)]
+mod kernels;
 pub mod machine;
 pub mod pmu;
 pub mod program;

@@ -170,6 +170,14 @@ impl Program {
         self.blocks[place] = Block { first, count, counts };
     }
 
+    /// Forgets all that was translated.
+    pub fn forget(&mut self) {
+        self.blocks.clear();
+        self.instructions.clear();
+        self.counts.clear();
+        self.ops.clear();
+    }
+
     fn add_instruction(&mut self, instruction: &Instruction) -> [u8; event::STATIC] {
         let first = self.ops.len();
         let ops: Vec<Op> = instruction.uops.iter().map(|uop| self.op(uop)).collect();

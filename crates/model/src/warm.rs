@@ -5,20 +5,49 @@
 
 use crate::core::{Accesses, Ideal};
 use crate::machine::Machine;
-use crate::program::Program;
+use crate::program::{Program, StaticInstruction};
 use crate::stream::{Access, BlockId, CoreListener, StaticBlock};
 use crate::units::branch::{Branch, Predictor};
 use crate::units::memory::Memory;
+use crate::uop::Flow;
 
-/// What a block needs for warming.
+/// What a block needs for warming, a cache line of the host for each.
 #[derive(Clone, Copy, Debug)]
 struct Outline {
-    /// Its first and last byte.
+    /// Where it starts.
     first: u64,
+    /// Its last instruction: where that is, where it may go, and what follows it.
     last: u64,
+    target: u64,
+    next: u64,
+    /// The place of its first offset.
+    offsets: u32,
     count: u16,
-    /// The place of its last instruction.
-    end: u32,
+    /// Lines of code that it reaches into beyond the first.
+    more_lines: u8,
+    flow: Flow,
+}
+
+const NOTHING: Outline = Outline {
+    first: 0,
+    last: 0,
+    target: 0,
+    next: 0,
+    offsets: 0,
+    count: 0,
+    more_lines: 0,
+    flow: Flow::Next,
+};
+
+/// How often the predictor was wrong, and asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BranchCounts {
+    /// Branches that fetch would have followed the wrong way.
+    pub mispredicted: u64,
+    /// Branches that the decoder would have put right.
+    pub resteered: u64,
+    /// Branches that left the straight line.
+    pub taken: u64,
 }
 
 /// The units of one thread, and what they need of the program.
@@ -26,11 +55,15 @@ struct Outline {
 pub struct Warmer {
     program: Program,
     outlines: Vec<Outline>,
+    /// Of each instruction, its distance from the start of its block.
+    offsets: Vec<u16>,
     memory: Memory,
     predictor: Predictor,
+    /// The block whose branch has not been seen to go anywhere yet.
     open: Option<u32>,
     line: u64,
     instructions: u64,
+    branches: BranchCounts,
 }
 
 impl Warmer {
@@ -46,11 +79,13 @@ impl Warmer {
         Warmer {
             program: Program::new(machine, Ideal::NONE),
             outlines: Vec::new(),
+            offsets: Vec::new(),
             memory,
             predictor,
             open: None,
             line: u64::MAX,
             instructions: 0,
+            branches: BranchCounts::default(),
         }
     }
 
@@ -64,62 +99,124 @@ impl Warmer {
         self.instructions
     }
 
+    /// How the predictor did while warming.
+    pub fn branches(&self) -> BranchCounts {
+        self.branches
+    }
+
     /// The units, to be exchanged with a core's.
     pub(crate) fn units_mut(&mut self) -> (&mut Memory, &mut Predictor) {
         (&mut self.memory, &mut self.predictor)
+    }
+
+    /// Learns a block from a program that has it already.
+    pub(crate) fn learn(&mut self, id: BlockId, instructions: &[StaticInstruction]) {
+        let (Some(first), Some(last)) = (instructions.first(), instructions.last()) else { return };
+        let shift = self.memory.line_shift();
+        let last_byte = last.pc.wrapping_add(u64::from(last.len).max(1) - 1);
+        let lines = (last_byte >> shift).saturating_sub(first.pc >> shift);
+        let outline = Outline {
+            first: first.pc,
+            last: last.pc,
+            target: last.target,
+            next: last.next(),
+            offsets: self.offsets.len() as u32,
+            count: instructions.len() as u16,
+            // Blocks end at pages; strays must not run on for ever.
+            more_lines: lines.min(64) as u8,
+            flow: last.flow,
+        };
+        let offset = |instruction: &StaticInstruction| instruction.pc.wrapping_sub(first.pc) as u16;
+        self.offsets.extend(instructions.iter().map(offset));
+        let place = id.0 as usize;
+        if self.outlines.len() <= place {
+            self.outlines.resize(place + 1, NOTHING);
+        }
+        self.outlines[place] = outline;
     }
 
     /// Learns where the open branch went.
     #[inline]
     pub(crate) fn settle(&mut self, next: u64) {
         let Some(place) = self.open.take() else { return };
-        let instruction = &self.program.instructions[place as usize];
-        let after = instruction.next();
+        let outline = &self.outlines[place as usize];
+        let taken = next != outline.next || outline.target == next;
         let branch = Branch {
-            pc: instruction.pc,
-            flow: instruction.flow,
-            taken: next != after || instruction.target == next,
+            pc: outline.last,
+            flow: outline.flow,
+            taken,
             target: next,
-            next: after,
+            next: outline.next,
         };
-        self.predictor.observe(&branch);
+        let verdict = self.predictor.observe(&branch);
+        self.branches.mispredicted += u64::from(verdict.mispredicted);
+        self.branches.resteered += u64::from(verdict.resteered);
+        self.branches.taken += u64::from(taken);
     }
 
     #[inline]
-    fn fetch(&mut self, first: u64, last: u64) {
+    fn fetch(&mut self, first: u64, more_lines: u8) {
         let shift = self.memory.line_shift();
-        let mut line = first >> shift;
-        loop {
+        let line = first >> shift;
+        for line in line..=line.saturating_add(u64::from(more_lines)) {
             if line != self.line {
                 self.line = line;
                 self.memory.code::<false>(line << shift, 0);
             }
-            if line >= last >> shift {
-                return;
+        }
+    }
+
+    #[inline]
+    fn touch(&mut self, pc: u64, address: u64, size: u64, is_store: bool) {
+        if is_store {
+            if !self.memory.plain_store(address, size) {
+                self.memory.data::<false>(pc, address, size, true, 0);
             }
-            line += 1;
+        } else if !self.memory.plain_load::<false>(pc, address, size, 0) {
+            self.memory.data::<false>(pc, address, size, false, 0);
+        }
+    }
+
+    /// An instruction that touched memory more than once: pieces are joined as a core joins them,
+    /// reads go first.
+    #[inline(never)]
+    fn touch_often(&mut self, pc: u64, mut mine: Accesses<'_>) {
+        while let Some(piece) = mine.next(false) {
+            self.touch(pc, piece.address, piece.size, false);
+        }
+        while let Some(piece) = mine.next(true) {
+            self.touch(pc, piece.address, piece.size, true);
+        }
+    }
+
+    #[inline]
+    fn touch_all(&mut self, outline: &Outline, accesses: &[Access]) {
+        let mut left = accesses;
+        while let [access, after @ ..] = left {
+            let place = access.instruction;
+            let offset = match place < outline.count {
+                true => self.offsets.get(outline.offsets as usize + usize::from(place)).copied(),
+                false => None,
+            };
+            let pc = outline.first.wrapping_add(u64::from(offset.unwrap_or(0)));
+            if after.first().is_some_and(|next| next.instruction == place) {
+                let mine = Accesses::of(&mut left, place);
+                self.touch_often(pc, mine);
+            } else {
+                left = after;
+                self.touch(pc, access.address, u64::from(access.size), access.is_store);
+            }
         }
     }
 }
 
 impl CoreListener for Warmer {
     fn translated(&mut self, id: BlockId, block: &StaticBlock) {
-        self.program.translate(id, block);
-        let (Some(first), Some(last)) = (block.instructions.first(), block.instructions.last())
-        else {
-            return;
-        };
-        let place = id.0 as usize;
-        let outline = Outline {
-            first: first.pc,
-            last: last.pc.wrapping_add(u64::from(last.len).max(1) - 1).max(first.pc),
-            count: block.instructions.len() as u16,
-            end: self.program.instructions.len() as u32 - 1,
-        };
-        if self.outlines.len() <= place {
-            self.outlines.resize(place + 1, Outline { first: 0, last: 0, count: 0, end: 0 });
-        }
-        self.outlines[place] = outline;
+        // Decoded for a moment: of the program only outlines are kept.
+        self.program.translate(BlockId(0), block);
+        let instructions = std::mem::take(&mut self.program.instructions);
+        self.learn(id, &instructions);
+        self.program.forget();
     }
 
     #[inline]
@@ -129,30 +226,18 @@ impl CoreListener for Warmer {
             return;
         }
         self.settle(outline.first);
-        // A jump within 4 KiB at most: blocks end at pages, and strays must not run on for ever.
-        self.fetch(outline.first, outline.last.min(outline.first.saturating_add(4096)));
-        let base = outline.end + 1 - u32::from(outline.count);
-        let mut left = accesses;
-        while let Some(access) = left.first() {
-            let place = access.instruction;
-            let mut mine = Accesses::of(&mut left, place);
-            let pc = self.program.instructions.get((base + u32::from(place)) as usize);
-            let pc = pc.map_or(outline.first, |instruction| instruction.pc);
-            while let Some(piece) = mine.next(false) {
-                if !self.memory.plain_load::<false>(pc, piece.address, piece.size, 0) {
-                    self.memory.data::<false>(pc, piece.address, piece.size, false, 0);
-                }
-            }
-            while let Some(piece) = mine.next(true) {
-                self.memory.data::<false>(pc, piece.address, piece.size, true, 0);
-            }
-        }
+        self.fetch(outline.first, outline.more_lines);
+        self.touch_all(&outline, accesses);
         let ran = ran.min(outline.count);
         self.instructions += u64::from(ran);
-        let ends = self.program.instructions.get(outline.end as usize);
-        if ran == outline.count && ends.is_some_and(|last| last.flow.is_branch()) {
-            self.open = Some(outline.end);
+        if ran == outline.count && outline.flow.is_branch() {
+            self.open = Some(id.0);
         }
+    }
+
+    fn interrupted(&mut self) {
+        // The handler follows from no branch.
+        self.open = None;
     }
 }
 

@@ -66,6 +66,7 @@ pub(crate) mod sample {
     pub(crate) const IP: u64 = 1 << 0;
     pub(crate) const TID: u64 = 1 << 1;
     pub(crate) const TIME: u64 = 1 << 2;
+    pub(crate) const CALLCHAIN: u64 = 1 << 5;
     pub(crate) const CPU: u64 = 1 << 7;
 }
 

@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::FromRawFd;
 
+use crate::Surroundings;
 use crate::wait::{Ended, has_ended, wait};
 
 /// The child: waiting for [`Held::go`].
@@ -43,6 +44,16 @@ impl Held {
         arguments: &[CString],
         environment: &[CString],
     ) -> io::Result<Held> {
+        Held::fork_in(path, arguments, environment, &Surroundings::default())
+    }
+
+    /// The same, with streams and a layout of its own.
+    pub fn fork_in(
+        path: &CString,
+        arguments: &[CString],
+        environment: &[CString],
+        around: &Surroundings,
+    ) -> io::Result<Held> {
         let (gate_out, gate_in) = pipe()?;
         let (report_out, report_in) = pipe()?;
         let argv = pointers(arguments);
@@ -55,7 +66,7 @@ impl Held {
             0 => {
                 drop((gate_in, report_out));
                 // SAFETY: as above; the pointer arrays end in null.
-                unsafe { start(path, &argv, &envp, &gate_out, &report_in) }
+                unsafe { start(path, &argv, &envp, around, &gate_out, &report_in) }
             }
             pid => Ok(Held { pid: pid as u32, gate: gate_in, report: report_out }),
         }
@@ -111,6 +122,7 @@ unsafe fn start(
     path: &CString,
     argv: &[*const libc::c_char],
     envp: &[*const libc::c_char],
+    around: &Surroundings,
     mut gate: &File,
     mut report: &File,
 ) -> ! {
@@ -120,13 +132,20 @@ unsafe fn start(
         // SAFETY: leaves without running the parent's exit handlers.
         unsafe { libc::_exit(125) }
     }
-    // SAFETY: Rust ignores SIGPIPE in this process; the program must find it as a shell sets it.
-    // The strings and arrays were made before the fork.
-    unsafe {
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-        libc::execve(path.as_ptr(), argv.as_ptr(), envp.as_ptr());
-    }
-    let errno = io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+    // SAFETY: this is the child.
+    let failed = match unsafe { around.apply() } {
+        Err(error) => error,
+        Ok(()) => {
+            // SAFETY: Rust ignores SIGPIPE in this process; the program must find it as a shell
+            // sets it. The strings and arrays were made before the fork.
+            unsafe {
+                libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+                libc::execve(path.as_ptr(), argv.as_ptr(), envp.as_ptr());
+            }
+            io::Error::last_os_error()
+        }
+    };
+    let errno = failed.raw_os_error().unwrap_or(libc::EIO);
     let _ = report.write_all(&errno.to_ne_bytes());
     // SAFETY: as above.
     unsafe { libc::_exit(126) }

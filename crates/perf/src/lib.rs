@@ -19,7 +19,10 @@
 mod attr;
 mod bpf;
 mod breakpoint;
+mod capability;
+mod chain;
 mod counter;
+mod cpu_event;
 mod group;
 mod held;
 mod hypervisor;
@@ -29,17 +32,25 @@ mod record;
 mod refusal;
 mod ring;
 mod sampler;
+mod service;
 mod signals;
 mod stdin;
 mod stop;
+mod surroundings;
 mod target;
 mod thread;
 mod wait;
 mod words;
 
-pub use bpf::{BpfAbilities, probe_bpf};
+pub use bpf::{
+    Alu, Assembler, Bell, BpfAbilities, CURRENT_PID_TGID, FORCE_WAKEUP, If, Label, NotLoaded,
+    Program, RING_THE_BELL, Reg, SharedArray, Width, probe_bpf,
+};
 pub use breakpoint::{BreakpointKind, breakpoint, probe_breakpoint};
+pub use capability::{Capability, keep_only};
+pub use chain::parse_chain;
 pub use counter::{Counter, Reading};
+pub use cpu_event::{CpuEvent, CpuEventRequest, Scope};
 pub use group::{Group, GroupOptions, GroupReading, GroupRefusal};
 pub use held::{ExecFailed, Held, Running};
 pub use hypervisor::hypervisor_name;
@@ -48,10 +59,15 @@ pub use page::UserPages;
 pub use record::{ForkOrExit, Mapping, Record, RecordBody, SampleMode, parse_record};
 pub use refusal::Refusal;
 pub use ring::{Ring, RingRead};
-pub use sampler::{Precision, Rate, Sampler, SamplerRequest};
+pub use sampler::{Precision, Rate, Sampler, SamplerExtras, SamplerRequest};
+pub use service::{
+    OwnUse, Requests, give_memory_back, is_root, keep_files_private, leave_session, own_use,
+    pin_thread,
+};
 pub use signals::Bystander;
 pub use stdin::KeptInput;
 pub use stop::{StopRequest, terminate};
+pub use surroundings::{Layout, Surroundings};
 pub use target::{Inherit, Target, cpus_online, running_on, threads_of};
 pub use thread::{pin_to, ring_on_time, run_first, take_no_signals, this_thread};
 pub use wait::{Ended, ProcessFd, Usage, wait_for_any};

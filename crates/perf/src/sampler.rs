@@ -34,7 +34,16 @@ pub struct SamplerRequest {
     pub ring_pages: usize,
 }
 
-/// A sampler with its ring. Sampling begins at the program's exec.
+/// What a sampler does beside sampling one program from its exec on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SamplerExtras {
+    /// Carry the chain of calls, by frame pointers.
+    pub chains: bool,
+    /// Begin at once rather than at the next exec.
+    pub at_once: bool,
+}
+
+/// A sampler with its ring. Sampling begins at the program's exec, unless it was asked otherwise.
 #[derive(Debug)]
 pub struct Sampler {
     fd: OwnedFd,
@@ -50,6 +59,17 @@ impl Sampler {
     /// Opens the event, asking for less where the kernel is older or stricter than hoped:
     /// first less precision, then maps without build-ids, then user mode only.
     pub fn open(request: &SamplerRequest, pid: u32, cpu: Cpu) -> Result<Sampler, Refusal> {
+        Sampler::open_with(request, SamplerExtras::default(), Some(pid), cpu)
+    }
+
+    /// The same with extras, of one process or of whatever runs on the CPU.
+    pub fn open_with(
+        request: &SamplerRequest,
+        extras: SamplerExtras,
+        pid: Option<u32>,
+        cpu: Cpu,
+    ) -> Result<Sampler, Refusal> {
+        let pid = pid.map_or(-1, |pid| pid as i32);
         let mut refusal = Refusal::NotUnderstood;
         let modes = match request.event.mode {
             Mode::Both => &[Mode::Both, Mode::User][..],
@@ -60,8 +80,14 @@ impl Sampler {
         for &mode in modes {
             for build_ids in [true, false] {
                 for precision in precisions.clone().rev() {
-                    let attr = attr(request, mode, Precision(precision), build_ids);
-                    match open(&attr, pid as i32, cpu.0 as i32, -1) {
+                    let mut attr = attr(request, mode, Precision(precision), build_ids);
+                    if extras.chains {
+                        attr.sample_type |= sample::CALLCHAIN;
+                    }
+                    if extras.at_once {
+                        attr.flags &= !(flag::ENABLE_ON_EXEC | flag::DISABLED);
+                    }
+                    match open(&attr, pid, cpu.0 as i32, -1) {
                         Ok(fd) => return Sampler::map(fd, request, mode, Precision(precision)),
                         Err(why) => refusal = why,
                     }

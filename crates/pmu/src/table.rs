@@ -62,6 +62,10 @@ pub struct EventEntry {
     /// How the count misleads; empty where nothing is known.
     #[serde(default)]
     pub lies: String,
+    /// How much an interruption of the program (a timer's tick, a page fault) may add to the
+    /// count; 0 where nothing is known.
+    #[serde(default)]
+    pub extra_per_interruption: u32,
 }
 
 impl EventEntry {

@@ -77,6 +77,27 @@ impl Image {
     }
 }
 
+/// What is worth keeping of an image beside its identity, so that its offsets can still be turned
+/// into addresses when the file is gone.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ImageFacts {
+    /// How large the file was.
+    pub size_bytes: Option<u64>,
+    /// Where its parts lie in memory, by rising address.
+    pub layout: Vec<Loaded>,
+}
+
+/// A part of an image that is loaded.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Loaded {
+    /// The address that the linker gave it.
+    pub address: u64,
+    /// Where it lies in the file.
+    pub offset: u64,
+    /// How much of the file it takes.
+    pub length: u64,
+}
+
 /// The place of an [`Image`] in the profile that holds it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ImageId(pub u32);

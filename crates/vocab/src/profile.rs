@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::{Count, Epoch, Event, EventId, Image, ImageId, Offset, Source, Unplaced};
+use crate::{
+    Branch, BranchTally, Count, Epoch, Event, EventId, Image, ImageFacts, ImageId, Load, Offset,
+    Owner, Place, Process, ProcessId, Source, Stack, Unplaced,
+};
 
 /// Where a sample fell once it was placed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -14,6 +17,13 @@ pub struct Spot {
     pub offset: Offset,
     /// The event that was sampled.
     pub event: EventId,
+}
+
+impl Spot {
+    /// The spot, whatever the event.
+    pub fn place(&self) -> Place {
+        Place { image: self.image, offset: self.offset }
+    }
 }
 
 /// What became of the samples: `taken = stored + unplaced + lost`, exactly, at every drain.
@@ -27,6 +37,10 @@ pub struct Tally {
     pub lost: Count,
     /// Times the kernel paused sampling because interrupts came too fast.
     pub throttled: Count,
+    /// Of the stored, how many fell on a pc where delayed interrupts pile up.
+    pub blind: Count,
+    /// What the handler itself counted, where it does: then it must equal [`Tally::taken`].
+    pub entries: Option<Count>,
 }
 
 impl Tally {
@@ -40,7 +54,22 @@ impl Tally {
         self.unplaced.values().copied().sum()
     }
 
-    fn merge(&mut self, other: &Tally) {
+    /// Whether the handler's own count agrees with what became of the samples; true where the
+    /// handler does not count.
+    pub fn is_whole(&self) -> bool {
+        self.entries.is_none_or(|entries| entries == self.taken())
+    }
+
+    /// Adds what became of further samples. The handler's count is known of the sum only if it is
+    /// known of both, or if one of them has no samples.
+    pub fn merge(&mut self, other: &Tally) {
+        self.entries = match (self.entries, other.entries) {
+            (Some(ours), Some(theirs)) => Some(ours + theirs),
+            (None, entries) if self.taken() == Count::ZERO => entries,
+            (entries, None) if other.taken() == Count::ZERO => entries,
+            _ => None,
+        };
+        self.blind += other.blind;
         self.stored += other.stored;
         self.lost += other.lost;
         self.throttled += other.throttled;
@@ -83,6 +112,20 @@ pub struct Profile {
     pub events: Vec<Event>,
     /// The counts.
     pub counts: BTreeMap<Spot, Count>,
+    /// The processes, in the order in which they were first seen; empty where they are not kept
+    /// apart.
+    pub processes: Vec<Process>,
+    /// The part of `counts` that is kept apart by process or time slice. Each spot's counts here
+    /// sum to no more than its count there.
+    pub apart: BTreeMap<(Spot, Owner), Count>,
+    /// Chains of calls; empty unless they were asked for.
+    pub stacks: BTreeMap<Stack, Count>,
+    /// Branch records; empty unless the samples carried them.
+    pub branches: BTreeMap<Branch, BranchTally>,
+    /// Outcomes of sampled loads; empty unless the samples carried them.
+    pub loads: BTreeMap<Load, Count>,
+    /// What is known of images beside their identity.
+    pub facts: BTreeMap<ImageId, ImageFacts>,
     /// What became of the samples.
     pub tally: Tally,
 }
@@ -96,6 +139,12 @@ impl Profile {
             images: Vec::new(),
             events,
             counts: BTreeMap::new(),
+            processes: Vec::new(),
+            apart: BTreeMap::new(),
+            stacks: BTreeMap::new(),
+            branches: BTreeMap::new(),
+            loads: BTreeMap::new(),
+            facts: BTreeMap::new(),
             tally: Tally::default(),
         }
     }
@@ -120,6 +169,16 @@ impl Profile {
         EventId(place as u16)
     }
 
+    /// The id of a process, adding it if it is new.
+    pub fn process_id(&mut self, process: &Process) -> ProcessId {
+        let known = self.processes.iter().position(|held| held == process);
+        let place = known.unwrap_or_else(|| {
+            self.processes.push(process.clone());
+            self.processes.len() - 1
+        });
+        ProcessId(place as u32)
+    }
+
     /// The image behind an id that this profile gave out.
     pub fn image(&self, id: ImageId) -> Option<&Image> {
         self.images.get(id.0 as usize)
@@ -129,6 +188,14 @@ impl Profile {
     pub fn store(&mut self, spot: Spot, count: Count) {
         *self.counts.entry(spot).or_default() += count;
         self.tally.stored += count;
+    }
+
+    /// Counts placed samples, kept apart by their owner.
+    pub fn store_for(&mut self, spot: Spot, owner: Owner, count: Count) {
+        self.store(spot, count);
+        if owner != Owner::NOBODY {
+            *self.apart.entry((spot, owner)).or_default() += count;
+        }
     }
 
     /// Counts samples that have no image.
@@ -144,21 +211,85 @@ impl Profile {
         if self.source != other.source {
             return Err(MergeError::Source);
         }
-        let images: Vec<ImageId> = other.images.iter().map(|i| self.image_id(i)).collect();
-        let events: Vec<EventId> = other.events.iter().map(|e| self.event_id(e)).collect();
-        for (spot, &count) in &other.counts {
-            let (image, event) = (images[spot.image.0 as usize], events[spot.event.0 as usize]);
-            *self.counts.entry(Spot { image, event, ..*spot }).or_default() += count;
+        let ids = Ids {
+            images: other.images.iter().map(|i| self.image_id(i)).collect(),
+            events: other.events.iter().map(|e| self.event_id(e)).collect(),
+            processes: other.processes.iter().map(|p| self.process_id(p)).collect(),
+        };
+        for (&spot, &count) in &other.counts {
+            *self.counts.entry(ids.spot(spot)).or_default() += count;
+        }
+        for (&(spot, owner), &count) in &other.apart {
+            *self.apart.entry((ids.spot(spot), ids.owner(owner))).or_default() += count;
+        }
+        for (stack, &count) in &other.stacks {
+            *self.stacks.entry(ids.stack(stack)).or_default() += count;
+        }
+        for (branch, tally) in &other.branches {
+            self.branches.entry(ids.branch(branch)).or_default().add(tally);
+        }
+        for (load, &count) in &other.loads {
+            *self.loads.entry(ids.load(load)).or_default() += count;
+        }
+        for (&image, facts) in &other.facts {
+            self.facts.entry(ids.image(image)).or_insert_with(|| facts.clone());
         }
         self.tally.merge(&other.tally);
         Ok(())
     }
 }
 
+/// Another profile's ids as ours.
+struct Ids {
+    images: Vec<ImageId>,
+    events: Vec<EventId>,
+    processes: Vec<ProcessId>,
+}
+
+impl Ids {
+    fn image(&self, id: ImageId) -> ImageId {
+        self.images[id.0 as usize]
+    }
+
+    fn event(&self, id: EventId) -> EventId {
+        self.events[usize::from(id.0)]
+    }
+
+    fn spot(&self, spot: Spot) -> Spot {
+        Spot { image: self.image(spot.image), event: self.event(spot.event), ..spot }
+    }
+
+    fn owner(&self, owner: Owner) -> Owner {
+        let process = owner.process.map(|id| self.processes[id.0 as usize]);
+        Owner { process, ..owner }
+    }
+
+    fn place(&self, place: Place) -> Place {
+        Place { image: self.image(place.image), ..place }
+    }
+
+    fn stack(&self, stack: &Stack) -> Stack {
+        let frames = stack.frames.iter().map(|frame| frame.map(|place| self.place(place)));
+        Stack { event: self.event(stack.event), frames: frames.collect() }
+    }
+
+    fn branch(&self, branch: &Branch) -> Branch {
+        Branch {
+            event: self.event(branch.event),
+            from: branch.from.map(|place| self.place(place)),
+            to: branch.to.map(|place| self.place(place)),
+        }
+    }
+
+    fn load(&self, load: &Load) -> Load {
+        Load { event: self.event(load.event), place: self.place(load.place), ..*load }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EventCode, ImageKind, Mode};
+    use crate::{EventCode, ImageKind, Mode, Pid};
 
     fn event(name: &str) -> Event {
         Event { name: name.into(), code: EventCode::new(1, 0), mode: Mode::Both }
@@ -200,5 +331,43 @@ mod tests {
         assert_eq!(left.merge(&right), Err(MergeError::Source));
         right.epoch.began_unix_ns = 2;
         assert_eq!(left.merge(&right), Err(MergeError::Epoch));
+    }
+
+    #[test]
+    fn what_is_kept_apart_keeps_its_owner_through_a_merge() {
+        let (mut left, mut right) = (profile(&[("a", "x", 4, 2)]), profile(&[("b", "x", 1, 1)]));
+        let spot = |profile: &mut Profile, path| Spot {
+            image: profile.image_id(&image(path)),
+            offset: Offset(4),
+            event: EventId(0),
+        };
+        for (profile, name) in [(&mut left, "one"), (&mut right, "two")] {
+            let spot = spot(profile, "a");
+            let process = profile.process_id(&Process { pid: Pid(7), name: name.into() });
+            let owner = Owner { process: Some(process), slice: None };
+            profile.store_for(spot, owner, Count(10));
+            profile.stacks.insert(
+                Stack { event: EventId(0), frames: vec![Some(spot.place()), None] },
+                Count(3),
+            );
+        }
+        left.merge(&right).unwrap();
+        assert_eq!(left.apart.len(), 2, "two processes of one number stay two");
+        assert_eq!(left.apart.values().copied().sum::<Count>(), Count(20));
+        assert_eq!(left.stacks.values().copied().collect::<Vec<_>>(), [Count(6)]);
+        assert_eq!(left.tally.stored, Count(2 + 1 + 20));
+    }
+
+    #[test]
+    fn the_handlers_count_survives_only_where_both_sides_have_it() {
+        let tally = |stored, entries| Tally { stored: Count(stored), entries, ..Tally::default() };
+        let mut both = tally(5, Some(Count(5)));
+        both.merge(&tally(2, Some(Count(3))));
+        assert_eq!((both.entries, both.is_whole()), (Some(Count(8)), false));
+        both.merge(&tally(1, None));
+        assert_eq!((both.entries, both.is_whole()), (None, true));
+        let mut fresh = Tally::default();
+        fresh.merge(&tally(4, Some(Count(4))));
+        assert_eq!(fresh.entries, Some(Count(4)));
     }
 }

@@ -11,11 +11,13 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+mod daemon;
 mod doctor;
 mod failure;
 mod generate;
 mod host_events;
 mod list;
+mod measure;
 mod model;
 mod modelled_counters;
 mod output;
@@ -48,6 +50,8 @@ fn execute(plan: &Plan) -> Result<u8, Failure> {
         Job::Model(job) => model::model(job, &plan.output),
         Job::Ssb(job) => ssb::ssb(job, &plan.output),
         Job::Stat(job) => stat::stat(job, &plan.output),
+        Job::Measure(job) => measure::measure(job, &plan.output),
+        Job::Daemon(job) => daemon::daemon(job, &plan.output),
         Job::Doctor => plan.output.write(&doctor::doctor()).map(|()| 0),
         Job::List(job) => list::list(job, &plan.output).map(|()| 0),
         Job::Completions(shell) => generate::completions(*shell, &plan.output).map(|()| 0),

@@ -29,6 +29,7 @@ fn help_is_as_recorded() {
         (&["--help"][..], "help.txt"),
         (&["run", "--help"], "help-run.txt"),
         (&["model", "--help"], "help-model.txt"),
+        (&["measure", "--help"], "help-measure.txt"),
         (&["list", "--help"], "help-list.txt"),
         (&["stat", "--help"], "help-stat.txt"),
         (&["ssb", "--help"], "help-ssb.txt"),

@@ -17,7 +17,7 @@ use crate::engine::{Boundary, Engine};
 use crate::history::{History, NOBODY};
 use crate::layout::Layout;
 use crate::name::full_name;
-use crate::outcome::one;
+use crate::outcome::one_list;
 use crate::plan::{Countable, counters_for};
 use crate::{NotCounted, SLICE_NS, session};
 
@@ -255,8 +255,10 @@ impl Master {
     fn values(&mut self, id: i32, began: usize) -> Result<Vec<Value>, SetError> {
         let events = self.set(id)?.events.clone();
         let readings = self.history.since(began);
+        let totals = one_list(&self.grouping, readings);
         let value = |event: &usize| {
-            one(&self.grouping, readings, event + 1).ok_or_else(|| self.why_not(*event, readings))
+            let total = totals.get(event + 1).copied().flatten();
+            total.ok_or_else(|| self.why_not(*event, readings))
         };
         Ok(events.iter().map(value).collect())
     }

@@ -86,14 +86,14 @@ impl Account {
         self.time[first as usize] += TICKS - each * count;
     }
 
-    /// Charges a stall: `empty` cycles of it with an empty window, for `front`; the rest to `work`.
-    /// `ends` is what a stall counter would see last.
+    /// Counts a stall of which so many cycles are the front's and the rest the work's. A stall
+    /// counter sees the front alone if it was there at all.
     #[inline]
-    pub(crate) fn stalled(&mut self, cycles: u64, empty: u64, front: Cause, work: Cause) {
+    pub(crate) fn stalled(&mut self, cycles: u64, of_front: u64, front: Cause, work: Cause) {
         self.totals[Event::StallCycles] += cycles;
-        self.totals[front.exact_event()] += empty;
-        self.totals[work.exact_event()] += cycles - empty;
-        let ends = if empty > 0 { front } else { work };
+        self.totals[front.exact_event()] += of_front;
+        self.totals[work.exact_event()] += cycles - of_front;
+        let ends = if of_front > 0 { front } else { work };
         self.totals[ends.charged_event()] += cycles;
     }
 

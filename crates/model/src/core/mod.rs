@@ -6,6 +6,7 @@ mod account;
 mod accounting;
 mod life;
 mod shape;
+mod stall;
 mod tally;
 
 pub(crate) use access::{Accesses, Piece};
@@ -14,6 +15,7 @@ pub use accounting::Accounting;
 pub use life::{Life, NOBODY, Silent, Watcher};
 pub use shape::{Ideal, Mode, Settings};
 pub(crate) use shape::{Shape, ideal_latency};
+pub(crate) use stall::{Why, refill};
 pub(crate) use tally::{
     add_memory, count_code, count_load, count_mispredict, count_static, count_store,
 };

@@ -1,6 +1,7 @@
 //! A machine's numbers as a core uses them, after mode and idealisation.
 
 use crate::machine::{Class, Machine, Order};
+use crate::uop::Flow;
 
 /// How micro-ops travel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -99,6 +100,8 @@ pub(crate) struct Shape {
     pub(crate) redirect: u64,
     pub(crate) resteer: u64,
     pub(crate) bubble: u64,
+    pub(crate) call_bubble: u64,
+    pub(crate) indirect_bubble: u64,
     pub(crate) wakeup: u64,
     pub(crate) forward: u64,
     pub(crate) renamed_forward: u64,
@@ -125,6 +128,7 @@ impl Shape {
         let ideal = settings.ideal;
         let endless = ideal.has(Ideal::BANDWIDTH);
         let width = |value: u32| if endless { ENDLESS } else { u64::from(value) };
+        let bubble = |cycles: u32| if endless { 0 } else { u64::from(cycles) };
         let factor = if ideal.has(Ideal::WINDOW) { WINDOW_FACTOR } else { 1 };
         let room = |value: u32| (u64::from(value) * factor) as usize;
         let has_bundles = window.bundle_slots > 0 && !endless;
@@ -153,7 +157,9 @@ impl Shape {
             to_retire: u64::from(window.complete_to_retire_cycles),
             redirect: u64::from(window.mispredict_cycles - front.front_cycles),
             resteer: u64::from(branch.resteer_cycles),
-            bubble: if endless { 0 } else { u64::from(branch.taken_bubble_cycles) },
+            bubble: bubble(branch.taken_bubble_cycles),
+            call_bubble: bubble(branch.call_bubble_cycles),
+            indirect_bubble: bubble(branch.indirect_bubble_cycles),
             wakeup: u64::from(window.wakeup_cycles.max(1)) - 1,
             forward: u64::from(window.store_forward_cycles),
             renamed_forward: u64::from(window.renamed_forward_cycles),
@@ -168,6 +174,19 @@ impl Shape {
             ideal,
             uop_cache: (lines as usize, front.uop_cache_ways as usize),
         }
+    }
+
+    /// Cycles of fetch lost after a branch that was taken as predicted.
+    #[inline]
+    pub(crate) fn bubble_of(&self, flow: Flow, retargeted: bool) -> u64 {
+        let more = match flow {
+            Flow::Call | Flow::Return => self.call_bubble,
+            Flow::IndirectJump if retargeted => self.indirect_bubble,
+            Flow::IndirectCall if retargeted => self.call_bubble.max(self.indirect_bubble),
+            Flow::IndirectCall => self.call_bubble,
+            _ => 0,
+        };
+        self.bubble + more
     }
 
     /// Whether none of the questions that slow the one-pass core down need asking.

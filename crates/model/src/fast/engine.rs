@@ -6,7 +6,7 @@ use super::retire::Retire;
 use super::stores::Stores;
 use super::window::Window;
 use crate::cause::Cause;
-use crate::core::{Accesses, Account, Ideal, Life, NOBODY, Shape, Watcher};
+use crate::core::{Accesses, Account, Ideal, Life, NOBODY, Shape, Watcher, Why};
 use crate::machine::Class;
 use crate::program::{Kind, Op, StaticInstruction};
 use crate::units::Level;
@@ -250,9 +250,9 @@ impl<W: Watcher> Engine<W> {
         by_stores: bool,
         fetched: u64,
         work: Cause,
-    ) -> super::retire::Why {
+    ) -> Why {
         let front_is_fresh = fetched <= self.front.since + 1;
-        super::retire::Why {
+        Why {
             instruction: place as u32,
             dispatched,
             front: match (by_stores, front_is_fresh) {

@@ -164,12 +164,12 @@ impl Front {
         };
     }
 
-    /// A branch was taken as predicted.
+    /// A branch was taken as predicted, with so many cycles of fetch lost.
     #[inline]
-    pub(super) fn taken(&mut self, shape: &Shape) {
+    pub(super) fn taken(&mut self, shape: &Shape, bubble: u64) {
         self.taken += 1;
-        if self.taken >= shape.taken_per_cycle || shape.bubble > 0 {
-            self.go_to(self.cycle + 1 + shape.bubble);
+        if self.taken >= shape.taken_per_cycle || bubble > 0 {
+            self.go_to(self.cycle + 1 + bubble);
         }
     }
 

@@ -1,7 +1,6 @@
 //! Groups: micro-ops that are dispatched together and retire together.
 
-use super::retire::Why;
-use crate::core::Shape;
+use crate::core::{Shape, Why};
 
 /// A store that waits for its retirement.
 #[derive(Clone, Copy, Debug)]

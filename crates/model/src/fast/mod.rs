@@ -160,7 +160,8 @@ impl<W: Watcher> FastCore<W> {
             let again = open.fetched + engine.shape.resteer;
             engine.front.restart(again, Cause::Resteer, place as u32);
         } else if taken {
-            engine.front.taken(&engine.shape);
+            let bubble = engine.shape.bubble_of(branch.flow, verdict.retargeted);
+            engine.front.taken(&engine.shape, bubble);
         }
         engine.tell(taken, verdict.mispredicted);
     }

@@ -1,21 +1,7 @@
 //! Retirement in order, and who owns each cycle.
 
-use crate::cause::Cause;
-use crate::core::{Account, Shape, TICKS};
+use crate::core::{Account, Shape, TICKS, Why, refill};
 use crate::event::Event;
-
-/// What is known of a micro-op that is about to retire, should it have kept others waiting.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Why {
-    pub(super) instruction: u32,
-    /// When it entered the window.
-    pub(super) dispatched: u64,
-    /// What held the front up last, and whose fault that was.
-    pub(super) front: Cause,
-    pub(super) blame: u32,
-    /// What it was busy with itself.
-    pub(super) work: Cause,
-}
 
 /// The state of retirement.
 #[derive(Clone, Debug)]
@@ -26,7 +12,6 @@ pub(super) struct Retire {
     is_open: bool,
     /// Instructions that finish in this cycle.
     members: Vec<u32>,
-    /// Cycles of pipeline that an empty window costs however fast the first micro-op is.
     refill: u64,
 }
 
@@ -37,7 +22,7 @@ impl Retire {
             slots: 0,
             is_open: false,
             members: Vec::with_capacity(64),
-            refill: shape.to_issue + shape.to_retire + 1,
+            refill: refill(shape),
         }
     }
 
@@ -105,15 +90,7 @@ impl Retire {
     /// Charges the stall before the cycle that has just begun.
     #[inline(never)]
     pub(super) fn stall(&mut self, account: &mut Account, gap: u64, why: &Why) {
-        let before = self.cycle - gap - 1;
-        let empty = why.dispatched.saturating_sub(before).min(gap);
-        // The first micro-op into an empty window pays for the pipeline, not for its own work.
-        let rest = gap - empty;
-        let empty = if empty > 0 && rest <= self.refill { gap } else { empty };
-        account.stalled(gap, empty, why.front, why.work);
-        let owner = if why.front == Cause::Mispredict { why.blame } else { why.instruction };
-        account.took(owner as usize, empty * TICKS);
-        account.took(why.instruction as usize, (gap - empty) * TICKS);
+        why.charge(account, self.refill, self.cycle - gap - 1, gap);
     }
 
     /// Ends the last cycle.

@@ -2,12 +2,23 @@
 //!
 //! A store's line is asked for as soon as its address is known; it is written in program order
 //! after the store has retired. Which store a load depends on is known without error.
+//!
+//! ```text
+//! newest   by place of a grain -> the latest store there
+//! log      a ring of stores, each with the one before it at the same place
+//! ```
+//!
+//! Stores are written in order, so once the newest of a place is written all of them are: most
+//! loads ask once.
 
 /// Places for stores by address; more than any store queue holds.
 const PLACES: usize = 1024;
+/// Stores remembered; a power of two, and more than are ever in flight.
+const LOG: usize = 4096;
 /// Bytes a place stands for, as a power of two.
 const GRAIN_SHIFT: u32 = 3;
 
+/// A store's share of one grain.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     grain: u64,
@@ -17,10 +28,21 @@ struct Entry {
     written: u64,
     /// The store's number.
     sequence: u64,
+    /// The number in the log of the store before it at the same place.
+    before: u64,
     /// Which bytes of the grain were written.
     bytes: u8,
     /// How its address is spelt.
     spelling: u16,
+}
+
+/// The latest store at a place.
+#[derive(Clone, Copy, Debug, Default)]
+struct Newest {
+    /// When it is written to the cache.
+    written: u64,
+    /// Its number in the log.
+    number: u64,
 }
 
 /// What a load met in the store queue.
@@ -35,7 +57,10 @@ pub(crate) enum Meeting {
 /// The stores in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Stores {
-    entries: Vec<Entry>,
+    newest: Vec<Newest>,
+    log: Vec<Entry>,
+    /// Numbers given in the log; the first is 1.
+    logged: u64,
     /// The cycle of the latest write to the cache, and writes in it.
     cycle: u64,
     writes: u64,
@@ -55,7 +80,13 @@ fn grains(address: u64, size: u64) -> impl Iterator<Item = (u64, u8)> {
 
 impl Stores {
     pub(crate) fn new() -> Stores {
-        Stores { entries: vec![Entry::default(); PLACES], cycle: 0, writes: 0 }
+        Stores {
+            newest: vec![Newest::default(); PLACES],
+            log: vec![Entry::default(); LOG],
+            logged: 0,
+            cycle: 0,
+            writes: 0,
+        }
     }
 
     fn place(grain: u64) -> usize {
@@ -89,45 +120,57 @@ impl Stores {
         spelling: u16,
     ) {
         for (grain, bytes) in grains(address, size) {
-            self.entries[Stores::place(grain)] =
-                Entry { grain, data, written, sequence, bytes, spelling };
+            self.logged += 1;
+            let newest = &mut self.newest[Stores::place(grain)];
+            let before = newest.number;
+            *newest = Newest { written, number: self.logged };
+            self.log[self.logged as usize & (LOG - 1)] =
+                Entry { grain, data, written, sequence, before, bytes, spelling };
         }
     }
 
     /// What a load that issues at a time meets.
     #[inline]
     pub(crate) fn meet(&self, address: u64, size: u64, at: u64) -> Option<Meeting> {
-        let first = &self.entries[Stores::place(address >> GRAIN_SHIFT)];
         let is_within_grain = (address & 7) + size <= 8;
-        if is_within_grain && (first.grain != address >> GRAIN_SHIFT || first.written <= at) {
+        let first = &self.newest[Stores::place(address >> GRAIN_SHIFT)];
+        if is_within_grain && first.written <= at {
             return None;
         }
         self.meet_slowly(address, size, at)
     }
 
+    /// The latest store in flight that wrote any of some bytes of a grain.
+    fn latest(&self, grain: u64, bytes: u8, at: u64) -> Option<&Entry> {
+        let mut number = self.newest[Stores::place(grain)].number;
+        while number > 0 && number + LOG as u64 > self.logged {
+            let entry = &self.log[number as usize & (LOG - 1)];
+            if entry.written <= at {
+                return None;
+            }
+            if entry.grain == grain && entry.bytes & bytes != 0 {
+                return Some(entry);
+            }
+            number = entry.before;
+        }
+        None
+    }
+
+    /// A load takes its value from the latest store that wrote any of its bytes, if that store
+    /// wrote them all; otherwise it waits for that store.
     #[inline(never)]
     fn meet_slowly(&self, address: u64, size: u64, at: u64) -> Option<Meeting> {
-        let (mut data, mut written, mut sequence, mut spelling) = (0, 0, 0, 0);
-        let (mut met, mut whole) = (false, true);
-        for (grain, bytes) in grains(address, size) {
-            let entry = &self.entries[Stores::place(grain)];
-            let overlaps = entry.grain == grain && entry.written > at && entry.bytes & bytes != 0;
-            if overlaps {
-                data = data.max(entry.data);
-                written = written.max(entry.written);
-                whole &= entry.bytes & bytes == bytes && (!met || entry.sequence == sequence);
-                sequence = sequence.max(entry.sequence);
-                spelling = entry.spelling;
-                met = true;
-            } else {
-                whole = false;
-            }
-        }
-        match (met, whole) {
-            (false, _) => None,
-            (true, true) => Some(Meeting::Forwarded(data, sequence, spelling)),
-            (true, false) => Some(Meeting::Blocked(written, sequence)),
-        }
+        let latest = grains(address, size)
+            .filter_map(|(grain, bytes)| self.latest(grain, bytes, at))
+            .max_by_key(|entry| entry.sequence)?;
+        let is_whole = grains(address, size).all(|(grain, bytes)| {
+            let entry = self.latest(grain, bytes, at);
+            entry.is_some_and(|e| e.sequence == latest.sequence && e.bytes & bytes == bytes)
+        });
+        Some(match is_whole {
+            true => Meeting::Forwarded(latest.data, latest.sequence, latest.spelling),
+            false => Meeting::Blocked(latest.written, latest.sequence),
+        })
     }
 
     /// When everything retired so far is written.
@@ -153,6 +196,18 @@ mod tests {
         assert_eq!(stores.meet(0x2010, 16, 20), Some(Meeting::Forwarded(60, 8, 3)));
         stores.remember(0x2018, 4, 70, 100, 9, 3);
         assert_eq!(stores.meet(0x2010, 16, 20), Some(Meeting::Blocked(100, 9)));
+    }
+
+    #[test]
+    fn a_younger_store_beside_it_does_not_hide_a_store() {
+        let mut stores = Stores::new();
+        stores.remember(0x1000, 4, 50, 100, 7, 3);
+        stores.remember(0x1004, 4, 60, 101, 9, 4);
+        assert_eq!(stores.meet(0x1000, 4, 20), Some(Meeting::Forwarded(50, 7, 3)));
+        assert_eq!(stores.meet(0x1004, 4, 20), Some(Meeting::Forwarded(60, 9, 4)));
+        assert_eq!(stores.meet(0x1000, 8, 20), Some(Meeting::Blocked(101, 9)));
+        // Once the older is written, its bytes come from the cache.
+        assert_eq!(stores.meet(0x1000, 4, 100), None);
     }
 
     #[test]

@@ -204,7 +204,8 @@ pub struct Tlbs {
     pub l2i: Option<TlbFacts>,
     /// Second level, data.
     pub l2d: Option<TlbFacts>,
-    /// Cycles of a walk of the page tables.
+    /// Cycles of a walk of the page tables, besides the last table's entry: that is read through the
+    /// second-level cache.
     pub walk_cycles: u32,
     /// Walks at a time.
     pub walkers: u32,
@@ -230,6 +231,8 @@ pub struct Memory {
 pub struct Prefetch {
     /// The line after one that missed in the first-level data cache.
     pub l1_next_line: bool,
+    /// The line after one that missed in the instruction cache.
+    pub code_next_line: bool,
     /// Constant strides of one instruction.
     pub l1_stride: bool,
     /// Rows of lines within a page, into the second level.
@@ -278,6 +281,10 @@ pub struct BranchFacts {
     pub resteer_cycles: u32,
     /// Cycles of fetch lost after every taken branch.
     pub taken_bubble_cycles: u32,
+    /// Further cycles lost after a call or a return.
+    pub call_bubble_cycles: u32,
+    /// Further cycles lost after an indirect branch that goes elsewhere than the target buffer says.
+    pub indirect_bubble_cycles: u32,
     /// Where the facts come from.
     pub source: String,
 }

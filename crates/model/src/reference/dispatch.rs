@@ -139,7 +139,7 @@ impl<W: Watcher> ReferenceCore<W> {
             let oldest = self.retire_at;
             for producer in producers.into_iter().filter(|&p| p != NOBODY && p >= oldest) {
                 let source = self.at(producer);
-                if source.is_issued {
+                if source.is_timed() {
                     ready = ready.max(source.completed + self.shape.wakeup);
                 } else {
                     unknown += 1;

@@ -35,7 +35,10 @@ pub(super) struct Entry {
     pub(super) consumers: Vec<u64>,
     pub(super) is_issued: bool,
     pub(super) issued: u64,
+    /// When its result is there; `u64::MAX` while a load waits for an older store.
     pub(super) completed: u64,
+    /// Of such a load, the latest that is known so far.
+    pub(super) known: u64,
     pub(super) producers: [u64; 4],
     pub(super) store: u64,
     pub(super) cause: Cause,
@@ -49,6 +52,13 @@ pub(super) struct Entry {
     pub(super) front: (Cause, u32),
     /// The store queue was what held its dispatch up.
     pub(super) by_stores: bool,
+}
+
+impl Entry {
+    /// Whether it is known when its result is there.
+    pub(super) fn is_timed(&self) -> bool {
+        self.is_issued && self.completed != u64::MAX
+    }
 }
 
 impl Default for Entry {
@@ -79,6 +89,7 @@ impl Default for Entry {
             is_issued: false,
             issued: 0,
             completed: 0,
+            known: 0,
             producers: [NOBODY; 4],
             store: NOBODY,
             cause: Cause::Integer,

@@ -31,6 +31,8 @@ pub(super) struct Fetch {
     pub(super) waits_for: Option<u64>,
     line: u64,
     entered: u64,
+    /// Lines of the next instruction that were asked for already.
+    asked: u8,
     is_decoded: bool,
     uops: Option<Cache<()>>,
     cause: Cause,
@@ -47,6 +49,7 @@ impl Fetch {
             waits_for: None,
             line: u64::MAX,
             entered: 0,
+            asked: 0,
             is_decoded: false,
             uops: (lines > 0).then(|| Cache::new(lines, ways)),
             cause: Cause::Fetch,
@@ -54,11 +57,6 @@ impl Fetch {
             since: 0,
             met: Met::default(),
         }
-    }
-
-    /// Why the window would be empty now.
-    pub(super) fn blame(&self) -> (Cause, u32) {
-        (self.cause, self.blame)
     }
 }
 
@@ -129,12 +127,18 @@ impl<W: Watcher> ReferenceCore<W> {
         let shift = self.memory.line_shift();
         let first = instruction.pc;
         let last = first.wrapping_add(u64::from(instruction.len)).wrapping_sub(1);
-        let is_again = !self.fetch.is_decoded && first <= self.fetch.entered;
-        if first >> shift != self.fetch.line && last >> shift != self.fetch.line || is_again {
-            self.enter(place, first);
+        if self.fetch.asked == 0 {
+            self.fetch.asked = 1;
+            let is_again = !self.fetch.is_decoded && first <= self.fetch.entered;
+            if first >> shift != self.fetch.line || is_again {
+                self.enter(place, first);
+            }
         }
-        if last >> shift != self.fetch.line && last > first && self.cycle >= self.fetch.from {
-            self.enter(place, last);
+        if self.fetch.asked == 1 && self.cycle >= self.fetch.from {
+            self.fetch.asked = 2;
+            if last >> shift != self.fetch.line && last > first {
+                self.enter(place, last);
+            }
         }
         self.cycle < self.fetch.from
     }
@@ -164,6 +168,7 @@ impl<W: Watcher> ReferenceCore<W> {
     /// Puts the micro-ops of an instruction into the queue.
     fn enqueue(&mut self, mut arrival: Arrival, instruction: &StaticInstruction) {
         let met = std::mem::take(&mut self.fetch.met);
+        self.fetch.asked = 0;
         let is_fresh = self.cycle <= self.fetch.since + 1;
         let cause = if is_fresh { self.fetch.cause } else { Cause::Fetch };
         let front = (cause, self.fetch.blame);
@@ -248,8 +253,9 @@ impl<W: Watcher> ReferenceCore<W> {
         }
         if taken {
             spent.taken += 1;
-            if spent.taken >= self.shape.taken_per_cycle || self.shape.bubble > 0 {
-                self.fetch.from = self.fetch.from.max(self.cycle + 1 + self.shape.bubble);
+            let bubble = self.shape.bubble_of(branch.flow, verdict.retargeted);
+            if spent.taken >= self.shape.taken_per_cycle || bubble > 0 {
+                self.fetch.from = self.fetch.from.max(self.cycle + 1 + bubble);
                 return true;
             }
         }

@@ -11,21 +11,36 @@ use crate::program::{Kind, Op};
 use crate::units::Level;
 
 /// What stands between a load and its data.
+#[derive(Clone, Copy)]
 enum Older {
     /// No store in flight.
     None,
     /// A store brings all of it, at a time; its number and how its address is spelt.
     Whole(u64, u64, u16),
-    /// A store whose data is not there yet.
-    Coming(u64),
+    /// The same, but when its data will be there is not known yet.
+    Coming(u64, u16),
     /// A store brings part of it and must be written first.
-    Part,
+    Part(u64),
+}
+
+/// A load that has issued and waits for an older store.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    load: u64,
+    store: u64,
+    /// Whether it waits for the store to be written, or for its data alone.
+    is_blocked: bool,
+    /// When the piece that waits was asked for.
+    at: u64,
+    is_renamed: bool,
 }
 
 impl<W: Watcher> ReferenceCore<W> {
-    /// Sends off what is ready. Work that takes no time wakes others within the cycle.
+    /// Issues what it can. A result that takes no time wakes others within the cycle.
     pub(super) fn issue(&mut self) {
-        while self.wake() {
+        let mut is_first = true;
+        while self.wake() || is_first {
+            is_first = false;
             let mut kept = 0;
             for k in 0..self.ready.len() {
                 let sequence = self.ready[k];
@@ -35,14 +50,12 @@ impl<W: Watcher> ReferenceCore<W> {
                 }
             }
             self.ready.truncate(kept);
-            if self.timed.peek().is_none_or(|Reverse((ready, _))| *ready > self.cycle) {
-                return;
-            }
         }
     }
 
-    /// Moves those whose operands are there to the ready list, oldest first; whether any is there.
+    /// Moves those whose operands are there to the ready list, oldest first; tells whether any.
     fn wake(&mut self) -> bool {
+        let before = self.ready.len();
         while let Some(&Reverse((ready, sequence))) = self.timed.peek() {
             if ready > self.cycle {
                 break;
@@ -51,7 +64,7 @@ impl<W: Watcher> ReferenceCore<W> {
             let place = self.ready.partition_point(|&other| other < sequence);
             self.ready.insert(place, sequence);
         }
-        !self.ready.is_empty()
+        self.ready.len() > before
     }
 
     /// Issues a micro-op if a port is free; returns whether it left the ready list.
@@ -71,9 +84,6 @@ impl<W: Watcher> ReferenceCore<W> {
             Some(port) => port,
             None => return false,
         };
-        if op.kind == Kind::Load && self.must_wait(sequence) {
-            return !self.ready_stays(sequence);
-        }
         if let Some(port) = port {
             self.ports[port] = self.cycle + u64::from(op.busy);
         }
@@ -97,30 +107,6 @@ impl<W: Watcher> ReferenceCore<W> {
         None
     }
 
-    /// Whether a load meets a store that it must wait for; if its data is coming, it is told.
-    fn must_wait(&mut self, sequence: u64) -> bool {
-        let pieces = std::mem::take(&mut self.at_mut(sequence).pieces);
-        let met: Vec<Older> = pieces.iter().map(|&piece| self.older(sequence, piece)).collect();
-        self.at_mut(sequence).pieces = pieces;
-        for older in met {
-            match older {
-                Older::Coming(data) => {
-                    self.at_mut(data).consumers.push(sequence);
-                    self.at_mut(sequence).unknown = 1;
-                    return true;
-                }
-                Older::Part => return true,
-                Older::None | Older::Whole(..) => {}
-            }
-        }
-        false
-    }
-
-    /// Whether a load that must wait stays in the ready list: it polls for a store to be written.
-    fn ready_stays(&self, sequence: u64) -> bool {
-        self.at(sequence).unknown == 0
-    }
-
     fn older(&self, sequence: u64, piece: Piece) -> Older {
         let overlaps = |other: &Piece| {
             other.address < piece.address.saturating_add(piece.size)
@@ -133,35 +119,52 @@ impl<W: Watcher> ReferenceCore<W> {
         let is_whole = store.piece.address <= piece.address
             && piece.address + piece.size <= store.piece.address + store.piece.size;
         if !is_whole {
-            return Older::Part;
+            return Older::Part(store.sequence);
         }
-        let data = store.sequence + 1;
-        if data < self.retire_at {
-            return Older::Whole(0, store.sequence, store.spelling);
+        match self.stored(store.sequence) {
+            Some(data) => Older::Whole(data, store.sequence, store.spelling),
+            None => Older::Coming(store.sequence, store.spelling),
         }
-        let entry = self.at(data);
-        if entry.is_issued {
-            Older::Whole(entry.completed, store.sequence, store.spelling)
-        } else {
-            Older::Coming(data)
+    }
+
+    /// When address and data of a store are both there, if that is known.
+    fn stored(&self, store: u64) -> Option<u64> {
+        if store + 1 < self.retire_at {
+            return Some(0);
         }
+        let (address, data) = (self.at(store), self.at(store + 1));
+        let is_known = (store < self.retire_at || address.is_timed()) && data.is_timed();
+        is_known.then(|| address.completed.max(data.completed))
     }
 
     fn execute(&mut self, sequence: u64, op: &Op) {
         let cycle = self.cycle;
-        let completed = match op.kind {
-            Kind::Load => self.load(sequence, op),
-            Kind::StoreAddress => self.store_address(sequence),
-            _ => {
-                self.at_mut(sequence).cause = Cause::of_work(op.class);
-                cycle + u64::from(op.latency)
-            }
-        };
-        self.issue_at = sequence + 1;
-        self.waiting[usize::from(op.scheduler.min(8))] -= 1;
         let entry = self.at_mut(sequence);
         entry.is_issued = true;
         entry.issued = cycle;
+        entry.completed = u64::MAX;
+        self.issue_at = sequence + 1;
+        self.waiting[usize::from(op.scheduler.min(8))] -= 1;
+        match op.kind {
+            Kind::Load => self.load(sequence, op),
+            Kind::StoreAddress => {
+                let completed = self.store_address(sequence);
+                self.complete(sequence, completed);
+                self.release_stored(sequence);
+            }
+            _ => {
+                self.at_mut(sequence).cause = Cause::of_work(op.class);
+                self.complete(sequence, cycle + u64::from(op.latency));
+                if op.kind == Kind::StoreData {
+                    self.release_stored(sequence - 1);
+                }
+            }
+        }
+    }
+
+    /// The time of a result is known: whoever waits for it is told.
+    fn complete(&mut self, sequence: u64, completed: u64) {
+        let entry = self.at_mut(sequence);
         entry.completed = completed;
         let consumers = std::mem::take(&mut entry.consumers);
         let available = completed + self.shape.wakeup;
@@ -177,14 +180,16 @@ impl<W: Watcher> ReferenceCore<W> {
         self.at_mut(sequence).consumers = consumers;
     }
 
-    fn load(&mut self, sequence: u64, op: &Op) -> u64 {
-        let hit = if self.shape.ideal.has(Ideal::L1D_LATENCY) { 0 } else { self.shape.l1d };
+    /// A load goes to the cache as soon as its address is there, and waits for an older store
+    /// there, not in the scheduler.
+    fn load(&mut self, sequence: u64, op: &Op) {
+        let hit = self.hit_cycles();
         let extra = u64::from(op.latency);
-        let mut completed = self.cycle + hit + extra;
-        self.at_mut(sequence).cause = Cause::L1d;
         let place = self.at(sequence).place as usize;
         let pc = self.program.instructions[place].pc;
         let pieces = std::mem::take(&mut self.at_mut(sequence).pieces);
+        let mut completed = self.cycle + hit + extra;
+        self.at_mut(sequence).cause = Cause::L1d;
         for (k, &piece) in pieces.iter().enumerate() {
             let at = self.cycle + k as u64;
             let outcome = self.memory.data::<true>(pc, piece.address, piece.size, false, at);
@@ -195,17 +200,32 @@ impl<W: Watcher> ReferenceCore<W> {
             let over = u64::from(outcome.cycles).saturating_sub(self.shape.l1d);
             let over = if self.shape.ideal.has(Ideal::DATA_MISSES) { 0 } else { over };
             let mut done = at + hit + over + extra;
-            let mut store = NOBODY;
-            if let Older::Whole(data, from, spelling) = self.older(sequence, piece) {
-                self.account.happened(place, Event::Forwards);
-                let is_renamed =
-                    spelling == op.spelling && self.shape.renamed_forward < self.shape.forward;
-                done = if is_renamed {
-                    (data + self.shape.renamed_forward).max(at)
-                } else {
-                    (at + hit).max(data + self.shape.forward) + extra
-                };
-                store = from;
+            let older = self.older(sequence, piece);
+            let store = match older {
+                Older::None => NOBODY,
+                Older::Whole(_, store, _) | Older::Coming(store, _) | Older::Part(store) => store,
+            };
+            let is_renamed = |spelling: u16| {
+                spelling == op.spelling && self.shape.renamed_forward < self.shape.forward
+            };
+            match older {
+                Older::None => {}
+                Older::Whole(data, _, spelling) => {
+                    done = self.forwarded(data, at, extra, is_renamed(spelling));
+                    self.account.happened(place, Event::Forwards);
+                }
+                Older::Coming(store, spelling) => {
+                    done = 0;
+                    let is_renamed = is_renamed(spelling);
+                    let is_blocked = false;
+                    self.held.push(Waiting { load: sequence, store, is_blocked, at, is_renamed });
+                    self.account.happened(place, Event::Forwards);
+                }
+                Older::Part(store) => {
+                    let (is_blocked, is_renamed) = (true, false);
+                    self.held.push(Waiting { load: sequence, store, is_blocked, at, is_renamed });
+                    self.account.happened(place, Event::BlockedForwards);
+                }
             }
             let translated = outcome.translation.missed_l1;
             let entry = self.at_mut(sequence);
@@ -219,7 +239,61 @@ impl<W: Watcher> ReferenceCore<W> {
             entry.missed_tlb |= translated;
         }
         self.at_mut(sequence).pieces = pieces;
-        completed
+        match self.held.iter().any(|held| held.load == sequence) {
+            true => self.at_mut(sequence).known = completed,
+            false => self.complete(sequence, completed),
+        }
+    }
+
+    fn hit_cycles(&self) -> u64 {
+        if self.shape.ideal.has(Ideal::L1D_LATENCY) { 0 } else { self.shape.l1d }
+    }
+
+    /// When a load that asked at a time has the data of an older store.
+    fn forwarded(&self, data: u64, at: u64, extra: u64, is_renamed: bool) -> u64 {
+        if is_renamed {
+            return (data + self.shape.renamed_forward).max(at);
+        }
+        (at + self.hit_cycles()).max(data + self.shape.forward) + extra
+    }
+
+    /// Lets loads go that waited for a store's data once address and data are there.
+    fn release_stored(&mut self, store: u64) {
+        let is_whole = store + 1 < self.dispatch_at;
+        if let Some(data) = self.stored(store).filter(|_| is_whole && !self.held.is_empty()) {
+            self.release(store, false, data);
+        }
+    }
+
+    /// Lets loads go that waited for a store's data, or for it to be written.
+    pub(super) fn release(&mut self, store: u64, is_written: bool, at: u64) {
+        if self.held.is_empty() {
+            return;
+        }
+        let (freed, held): (Vec<Waiting>, Vec<Waiting>) = std::mem::take(&mut self.held)
+            .into_iter()
+            .partition(|held| held.store == store && held.is_blocked == is_written);
+        self.held = held;
+        for one in &freed {
+            let extra = u64::from(self.at(one.load).op.latency);
+            let done = match is_written {
+                true => at + self.hit_cycles() + extra,
+                false => self.forwarded(at, one.at, extra, one.is_renamed),
+            };
+            let entry = self.at_mut(one.load);
+            if done > entry.known {
+                entry.known = done;
+                entry.cause = Cause::Forward;
+                entry.store = store;
+            }
+        }
+        for one in &freed {
+            let entry = self.at(one.load);
+            let (is_open, known) = (entry.completed == u64::MAX, entry.known);
+            if is_open && !self.held.iter().any(|held| held.load == one.load) {
+                self.complete(one.load, known);
+            }
+        }
     }
 
     fn pending(&mut self, from: u64, to: u64) {

@@ -24,7 +24,6 @@ use std::collections::{BinaryHeap, VecDeque};
 use entry::{Arrival, Entry, QueuedStore};
 use fetch::Fetch;
 
-use crate::cause::Cause;
 use crate::core::{
     Accesses, Account, Accounting, Piece, Settings, Shape, Silent, Watcher, add_memory,
     count_static,
@@ -67,13 +66,16 @@ pub struct ReferenceCore<W: Watcher = Silent> {
     /// Micro-ops whose operands will be there at a known time, and those whose are.
     timed: BinaryHeap<Reverse<(u64, u64)>>,
     ready: Vec<u64>,
+    /// Loads that wait for an older store.
+    held: Vec<issue::Waiting>,
     /// Until when each port is taken.
     ports: [u64; 32],
     /// The next micro-op to issue where order is kept.
     issue_at: u64,
     group: dispatch::OpenGroup,
     groups_retired: u64,
-    stall: retire::Stall,
+    /// Cycles since something last retired.
+    stall_cycles: u64,
     pending_until: u64,
 }
 
@@ -112,11 +114,12 @@ impl<W: Watcher> ReferenceCore<W> {
             writers: [crate::core::NOBODY; Reg::COUNT],
             timed: BinaryHeap::new(),
             ready: Vec::new(),
+            held: Vec::new(),
             ports: [0; 32],
             issue_at: 0,
             group: dispatch::OpenGroup::default(),
             groups_retired: 0,
-            stall: retire::Stall::default(),
+            stall_cycles: 0,
             pending_until: 0,
             memory,
             shape,
@@ -167,7 +170,6 @@ impl<W: Watcher> ReferenceCore<W> {
         while !self.arrivals.is_empty() || self.retire_at < self.fetch_at {
             self.step();
         }
-        self.end_stall(Cause::Fetch);
     }
 
     fn step(&mut self) {
@@ -180,7 +182,7 @@ impl<W: Watcher> ReferenceCore<W> {
         }
         self.fetch();
         #[cfg(test)]
-        assert!(self.stall.cycles < 1_000_000, "stuck at {:?}", self.at(self.retire_at));
+        assert!(self.stall_cycles < 1_000_000, "stuck at {:?}", self.at(self.retire_at));
         self.cycle += 1;
     }
 
@@ -200,7 +202,11 @@ impl<W: Watcher> ReferenceCore<W> {
             if first.retired >= self.cycle || first.line > self.cycle {
                 return;
             }
+            let sequence = first.sequence;
             self.stores.pop_front();
+            if self.stores.front().is_none_or(|next| next.sequence != sequence) {
+                self.release(sequence, true, self.cycle);
+            }
         }
     }
 }

@@ -2,18 +2,10 @@
 
 use super::ReferenceCore;
 use crate::cause::Cause;
-use crate::core::{Life, TICKS, Watcher};
+use crate::core::{Life, TICKS, Watcher, Why, refill};
 use crate::event::Event;
 use crate::program::Kind;
 use crate::uop::Flow;
-
-/// The stall under way.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Stall {
-    pub(super) cycles: u64,
-    /// The window was empty at its start, for this cause.
-    front: Option<Cause>,
-}
 
 impl<W: Watcher> ReferenceCore<W> {
     pub(super) fn retire(&mut self) {
@@ -38,8 +30,7 @@ impl<W: Watcher> ReferenceCore<W> {
             self.stalled();
             return;
         }
-        let cause = self.at(first).cause;
-        self.end_stall(cause);
+        self.end_stall(first);
         self.account.totals[Event::RetireCycles] += 1;
         match members.first() {
             Some(_) => self.account.share(&members),
@@ -52,7 +43,7 @@ impl<W: Watcher> ReferenceCore<W> {
 
     fn may_retire(&self, sequence: u64) -> bool {
         let entry = self.at(sequence);
-        entry.is_issued && entry.completed + self.shape.to_retire <= self.cycle
+        entry.is_timed() && entry.completed + self.shape.to_retire <= self.cycle
     }
 
     /// Retires the oldest group if it is complete: all of it is dispatched and done.
@@ -120,63 +111,31 @@ impl<W: Watcher> ReferenceCore<W> {
         if self.fetch_at == 0 && self.retire_at == 0 && self.arrivals.is_empty() {
             return;
         }
-        let is_empty = self.retire_at == self.dispatch_at;
-        self.account.totals[Event::StallCycles] += 1;
-        self.stall.cycles += 1;
-        let refill = self.shape.to_issue + self.shape.to_retire + 1;
-        let (cause, owner) = if is_empty {
-            let (cause, owner) = self.front_blame();
-            self.stall.front = Some(cause);
-            (cause, owner)
+        self.stall_cycles += 1;
+    }
+
+    /// Charges the stall that has just ended to the micro-op that ended it: the first to leave, or
+    /// the last of its group to be done.
+    fn end_stall(&mut self, first: u64) {
+        let cycles = std::mem::take(&mut self.stall_cycles);
+        if cycles == 0 {
+            return;
+        }
+        let ended = if self.shape.has_groups() {
+            (first..self.retire_at).max_by_key(|&k| self.at(k).completed).unwrap_or(first)
         } else {
-            let oldest = self.at(self.retire_at);
-            let is_refill = self.cycle <= oldest.dispatched + refill;
-            match self.stall.front {
-                Some(front) if is_refill => {
-                    let owner =
-                        if front == Cause::Mispredict { oldest.front.1 } else { oldest.place };
-                    (front, owner)
-                }
-                _ => (self.work_of(self.retire_at), oldest.place),
-            }
+            first
         };
-        self.account.totals[cause.exact_event()] += 1;
-        self.account.took(owner as usize, TICKS);
-    }
-
-    /// What the oldest micro-op is busy with, whether or not it has issued.
-    fn work_of(&self, sequence: u64) -> Cause {
-        let entry = self.at(sequence);
-        if entry.is_issued {
-            return entry.cause;
-        }
-        match entry.op.kind {
-            Kind::Load => Cause::L1d,
-            _ => Cause::of_work(entry.op.class),
-        }
-    }
-
-    /// Why the window is empty, and whose cycle it is.
-    fn front_blame(&self) -> (Cause, u32) {
-        if self.dispatch_at < self.fetch_at {
-            let next = self.at(self.dispatch_at);
-            let cause = if next.by_stores { Cause::Store } else { next.front.0 };
-            let owner = if cause == Cause::Mispredict { next.front.1 } else { next.place };
-            return (cause, owner);
-        }
-        let next = self.arrivals.front().map_or(0, |arrival| arrival.place);
-        if let Some(branch) = self.fetch.waits_for {
-            return (Cause::Mispredict, self.at(branch).place);
-        }
-        let (cause, blame) = self.fetch.blame();
-        (cause, if cause == Cause::Mispredict { blame } else { next })
-    }
-
-    /// Charges a whole stall to what ended it, as a stall counter does.
-    pub(super) fn end_stall(&mut self, work: Cause) {
-        let stall = std::mem::take(&mut self.stall);
-        let cause = stall.front.unwrap_or(work);
-        self.account.totals[cause.charged_event()] += stall.cycles;
+        let entry = self.at(ended);
+        let why = Why {
+            instruction: entry.place,
+            dispatched: entry.dispatched,
+            front: if entry.by_stores { Cause::Store } else { entry.front.0 },
+            blame: entry.front.1,
+            work: entry.cause,
+        };
+        let before = self.cycle - cycles - 1;
+        why.charge(&mut self.account, refill(&self.shape), before, cycles);
     }
 
     fn life(&self, sequence: u64) -> Life {

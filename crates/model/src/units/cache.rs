@@ -1,51 +1,71 @@
 //! A set-associative memory of numbers with least-recently-used replacement.
 //!
 //! It serves as cache (numbers are lines), TLB (pages), branch target buffer and micro-op cache.
-//! Every place keeps when it was used last; only a miss looks for the oldest of its set. Wide sets
-//! remember by the low bits of a number where such a number was found last, so that a hit in a
-//! fully associative TLB does not search it.
+//! A set of up to 16 keeps its ways in one word, newest first, four bits each: a hit of the newest
+//! changes nothing, and the way that must leave is the last. Wider sets chain their ways, and count
+//! what they hold by low bits, so that most of what they do not hold is known without a search.
+//! Small memories remember by the low bits of a number in which way such a number was found last, so
+//! that most hits look at one place.
 //!
 //! ```text
-//! tags:  | set 0: way 0 way 1 ... | set 1: way 0 way 1 ... |
-//! used:  |        17    3         |        12    90        |
+//! tags:   | set 0: way 0 way 1 ... | set 1: way 0 way 1 ... |
+//! orders: | 0x...10 (1 is older)   | 0x...01 (0 is older)   |
 //! ```
 
 /// No number: marks an empty place. Lines and pages are shifted addresses, so never all ones.
 const EMPTY: u64 = u64::MAX;
-/// Sets wider than this keep hints.
+/// Sets up to this wide keep their order in a word.
 const NARROW: usize = 16;
-/// Hints kept by a memory with wide sets.
-const HINTS: usize = 256;
+/// Low bits by which wide sets count what they hold, as a mask.
+const HELD_MASK: u64 = 1023;
+/// The most hints that are kept: more would themselves miss the host's caches.
+const HINTS_MAX: usize = 8192;
+/// Ways 0, 1, 2 ... 15, the first in the lowest bits.
+const IN_ORDER: u64 = 0xfedc_ba98_7654_3210;
+/// One in every way's bits.
+const ONES: u64 = 0x1111_1111_1111_1111;
 
 /// The memory, holding a value of type `V` beside each number.
 #[derive(Clone, Debug)]
 pub struct Cache<V> {
     tags: Vec<u64>,
-    used: Vec<u64>,
     values: Vec<V>,
-    hints: Vec<u32>,
+    /// The ways of each narrow set, newest first.
+    orders: Vec<u64>,
+    /// The ways of each wide set, newest first.
+    chains: Vec<Chain>,
+    /// How many numbers wide sets hold, by low bits.
+    held: Vec<u8>,
+    /// The way in which a number was found last, by its low bits.
+    hints: Vec<u8>,
     ways: usize,
     sets: u64,
     /// `sets - 1` where that is a mask, otherwise 0.
     mask: u64,
-    clock: u64,
+    /// 2^128 / sets, rounded up: a remainder is two products instead of a slow division.
+    inverse: u128,
 }
 
 impl<V: Copy + Default> Cache<V> {
     /// An empty memory of `entries` places in sets of `ways`; both at least 1, entries a multiple.
     pub fn new(entries: usize, ways: usize) -> Cache<V> {
-        let ways = ways.max(1);
+        let ways = ways.clamp(1, usize::from(u16::MAX));
         let sets = (entries / ways).max(1) as u64;
         let places = sets as usize * ways;
+        let is_narrow = ways <= NARROW;
+        // A way's number must fit; the widest sets are TLBs of about a hundred.
+        let hints = if ways <= 256 { places.next_power_of_two().clamp(16, HINTS_MAX) } else { 0 };
         Cache {
             tags: vec![EMPTY; places],
-            used: vec![0; places],
             values: vec![V::default(); places],
-            hints: if ways > NARROW { vec![0; HINTS] } else { Vec::new() },
+            orders: if is_narrow { vec![IN_ORDER; sets as usize] } else { Vec::new() },
+            chains: if is_narrow { Vec::new() } else { vec![Chain::new(ways); sets as usize] },
+            held: if is_narrow { Vec::new() } else { vec![0; HELD_MASK as usize + 1] },
+            hints: vec![0; hints],
             ways,
             sets,
             mask: if sets.is_power_of_two() { sets - 1 } else { 0 },
-            clock: 0,
+            inverse: (u128::MAX / u128::from(sets)).wrapping_add(1),
         }
     }
 
@@ -55,53 +75,93 @@ impl<V: Copy + Default> Cache<V> {
     }
 
     #[inline]
-    fn base(&self, number: u64) -> usize {
-        let set =
-            if self.mask != 0 || self.sets == 1 { number & self.mask } else { number % self.sets };
-        set as usize * self.ways
+    fn set(&self, number: u64) -> usize {
+        if self.mask != 0 || self.sets == 1 {
+            return (number & self.mask) as usize;
+        }
+        // The fraction of number / sets in 128 bits, times sets: exact for every number.
+        let fraction = self.inverse.wrapping_mul(u128::from(number));
+        let (high, low) = (fraction >> 64, fraction & u128::from(u64::MAX));
+        let sets = u128::from(self.sets);
+        ((high * sets + (low * sets >> 64)) >> 64) as usize
+    }
+
+    #[inline]
+    fn hint(&self, number: u64) -> usize {
+        number as usize & self.hints.len().wrapping_sub(1)
+    }
+
+    /// The way that holds a number. Every way is looked at: that is faster than deciding after each
+    /// whether to go on.
+    #[inline]
+    fn scan(&self, base: usize, number: u64) -> Option<usize> {
+        let tags = &self.tags[base..base + self.ways];
+        let mut found = usize::MAX;
+        for (way, &tag) in tags.iter().enumerate() {
+            found = if tag == number { way } else { found };
+        }
+        (found != usize::MAX).then_some(found)
     }
 
     #[inline]
     fn find(&self, number: u64) -> Option<usize> {
-        let base = self.base(number);
-        let tags = &self.tags[base..base + self.ways];
-        Some(base + tags.iter().position(|&tag| tag == number)?)
+        let base = self.set(number) * self.ways;
+        let hinted = base + usize::from(self.hints.get(self.hint(number)).copied().unwrap_or(0));
+        if self.tags.get(hinted) == Some(&number) {
+            return Some(hinted);
+        }
+        self.scan(base, number).map(|way| base + way)
+    }
+
+    /// Finds a number's place, and remembers the way.
+    #[inline]
+    fn find_again(&mut self, set: usize, number: u64) -> Option<usize> {
+        let base = set * self.ways;
+        let hint = self.hint(number);
+        let hinted = self.hints.get(hint).copied().map_or(0, usize::from);
+        if self.tags.get(base + hinted) == Some(&number) {
+            return Some(hinted);
+        }
+        if self.held.get((number & HELD_MASK) as usize) == Some(&0) {
+            return None;
+        }
+        let way = self.scan(base, number)?;
+        if let Some(hint) = self.hints.get_mut(hint) {
+            *hint = way as u8;
+        }
+        Some(way)
+    }
+
+    /// Makes a way the newest of its set.
+    #[inline]
+    fn renew(&mut self, set: usize, way: usize) {
+        match self.orders.get_mut(set) {
+            Some(order) if *order & 15 == way as u64 => {}
+            Some(order) => *order = to_front(*order, way as u64),
+            None => self.chains[set].renew(way),
+        }
     }
 
     /// Finds a number and makes it the newest of its set.
     #[inline]
     pub fn touch(&mut self, number: u64) -> Option<&mut V> {
-        let place =
-            if self.hints.is_empty() { self.find(number)? } else { self.find_by_hint(number)? };
-        self.clock += 1;
-        self.used[place] = self.clock;
-        Some(&mut self.values[place])
+        let set = self.set(number);
+        let way = self.find_again(set, number)?;
+        self.renew(set, way);
+        Some(&mut self.values[set * self.ways + way])
     }
 
     /// Finds a number whose value passes a test and makes it the newest of its set; otherwise
     /// nothing changes.
     #[inline]
     pub fn touch_if(&mut self, number: u64, test: impl FnOnce(&V) -> bool) -> Option<&mut V> {
-        let place =
-            if self.hints.is_empty() { self.find(number)? } else { self.find_by_hint(number)? };
-        if !test(&self.values[place]) {
+        let set = self.set(number);
+        let way = self.find_again(set, number)?;
+        if !test(&self.values[set * self.ways + way]) {
             return None;
         }
-        self.clock += 1;
-        self.used[place] = self.clock;
-        Some(&mut self.values[place])
-    }
-
-    #[inline]
-    fn find_by_hint(&mut self, number: u64) -> Option<usize> {
-        let hint = number as usize & (HINTS - 1);
-        let place = self.hints[hint] as usize;
-        if self.tags[place] == number {
-            return Some(place);
-        }
-        let place = self.find(number)?;
-        self.hints[hint] = place as u32;
-        Some(place)
+        self.renew(set, way);
+        Some(&mut self.values[set * self.ways + way])
     }
 
     /// Finds a number and leaves the order alone.
@@ -115,25 +175,93 @@ impl<V: Copy + Default> Cache<V> {
         self.find(number).map(|place| &mut self.values[place])
     }
 
-    /// Puts a number that is not held in as the newest; returns what had to leave.
-    pub fn insert(&mut self, number: u64, value: V) -> Option<(u64, V)> {
-        let base = self.base(number);
-        let mut place = base;
-        for other in base + 1..base + self.ways {
-            if self.used[other] < self.used[place] {
-                place = other;
-            }
+    /// The way that was used longest ago.
+    #[inline]
+    fn oldest(&self, set: usize) -> usize {
+        if let Some(order) = self.orders.get(set) {
+            return (order >> (4 * (self.ways - 1))) as usize & 15;
         }
+        self.chains[set].oldest()
+    }
+
+    /// Puts a number that is not held in as the newest; returns what had to leave.
+    #[inline]
+    pub fn insert(&mut self, number: u64, value: V) -> Option<(u64, V)> {
+        let set = self.set(number);
+        let way = self.oldest(set);
+        let place = set * self.ways + way;
         let left = (self.tags[place], self.values[place]);
-        self.clock += 1;
-        self.used[place] = self.clock;
+        self.renew(set, way);
+        if !self.held.is_empty() {
+            // A slot that is full stays full: it only says that a search is needed.
+            let slot = &mut self.held[(number & HELD_MASK) as usize];
+            *slot = slot.saturating_add(1);
+            let slot = &mut self.held[(left.0 & HELD_MASK) as usize];
+            *slot -= u8::from(left.0 != EMPTY && *slot != u8::MAX);
+        }
         self.tags[place] = number;
         self.values[place] = value;
-        if !self.hints.is_empty() {
-            self.hints[number as usize & (HINTS - 1)] = place as u32;
+        let hint = self.hint(number);
+        if let Some(hint) = self.hints.get_mut(hint) {
+            *hint = way as u8;
         }
         (left.0 != EMPTY).then_some(left)
     }
+}
+
+/// The ways of a wide set, each linked with the next newer and the next older.
+#[derive(Clone, Debug)]
+pub(super) struct Chain {
+    newer: Vec<u16>,
+    older: Vec<u16>,
+    newest: u16,
+    oldest: u16,
+}
+
+impl Chain {
+    pub(super) fn new(ways: usize) -> Chain {
+        let last = ways.saturating_sub(1) as u16;
+        Chain {
+            newer: (0..=last).map(|way| way.wrapping_sub(1)).collect(),
+            older: (0..=last).map(|way| way + 1).collect(),
+            newest: 0,
+            oldest: last,
+        }
+    }
+
+    pub(super) fn oldest(&self) -> usize {
+        usize::from(self.oldest)
+    }
+
+    #[inline]
+    pub(super) fn renew(&mut self, way: usize) {
+        let way = way as u16;
+        if way == self.newest {
+            return;
+        }
+        let (newer, older) = (self.newer[usize::from(way)], self.older[usize::from(way)]);
+        self.older[usize::from(newer)] = older;
+        if way == self.oldest {
+            self.oldest = newer;
+        } else {
+            self.newer[usize::from(older)] = newer;
+        }
+        self.newer[usize::from(self.newest)] = way;
+        self.older[usize::from(way)] = self.newest;
+        self.newest = way;
+    }
+}
+
+/// An order with one way moved to the front and those before it one back.
+#[inline]
+fn to_front(order: u64, way: u64) -> u64 {
+    // The way's four bits are where this is zero; the lowest such place is certain to be found.
+    let differs = order ^ way * ONES;
+    let zeros = differs.wrapping_sub(ONES) & !differs & (ONES << 3);
+    let shift = zeros.trailing_zeros() & 60;
+    let through = u64::MAX >> (60 - shift);
+    let before = through >> 4;
+    order & !through | (order & before) << 4 | way
 }
 
 #[cfg(test)]
@@ -186,6 +314,69 @@ mod tests {
         cache.touch(10);
         assert_eq!(cache.insert(13, ()), Some((11, ())));
         assert!(cache.peek(10).is_some() && cache.peek(12).is_some());
+    }
+
+    /// The memory as a list a set, newest first.
+    struct Plainly {
+        sets: Vec<Vec<u64>>,
+        ways: usize,
+    }
+
+    impl Plainly {
+        /// Whether a number was held, and what left for it.
+        fn use_of(&mut self, number: u64) -> (bool, Option<u64>) {
+            let place = number as usize % self.sets.len();
+            let set = &mut self.sets[place];
+            let held = set.iter().position(|&other| other == number);
+            if let Some(place) = held {
+                set.remove(place);
+            }
+            set.insert(0, number);
+            (held.is_some(), (set.len() > self.ways).then(|| set.pop()).flatten())
+        }
+    }
+
+    #[test]
+    fn shortcuts_hold_what_plain_lists_hold() {
+        for (entries, ways) in [(64, 8), (48, 12), (16, 16), (96, 96), (12, 2), (7, 1), (4096, 4)] {
+            let mut cache = Cache::new(entries, ways);
+            let mut plainly = Plainly { sets: vec![Vec::new(); entries / ways], ways };
+            let mut dice = crate::testing::Dice::new(entries as u64);
+            for step in 0..20_000 {
+                let span = if step % 7 == 0 { 4 * entries } else { entries / 2 + 1 };
+                let number = dice.next() % span as u64;
+                let is_held = cache.touch_if(number, |value| *value == number).is_some();
+                let left = if is_held { None } else { cache.insert(number, number) };
+                assert_eq!((is_held, left.map(|left| left.0)), plainly.use_of(number));
+                assert_eq!(cache.peek(number), Some(&number));
+            }
+        }
+    }
+
+    #[test]
+    fn remainders_are_those_of_division() {
+        let mut dice = crate::testing::Dice::new(5);
+        for sets in [3, 5, 7, 96, 1000, 1023, 100_003] {
+            let cache = Cache::<()>::new(sets, 1);
+            for _ in 0..2000 {
+                let number = dice.next() << 33 ^ dice.next();
+                assert_eq!(cache.set(number) as u64, number % sets as u64);
+            }
+            assert_eq!(cache.set(u64::MAX - 1) as u64, (u64::MAX - 1) % sets as u64);
+        }
+    }
+
+    #[test]
+    fn a_way_moves_to_the_front_of_its_order_and_the_others_keep_theirs() {
+        for order in [IN_ORDER, 0x0123_4567_89ab_cdef] {
+            for way in 0..16 {
+                let ways = |order: u64| (0..16).map(|k| order >> (4 * k) & 15).collect::<Vec<_>>();
+                let mut expected = ways(order);
+                expected.retain(|&other| other != way);
+                expected.insert(0, way);
+                assert_eq!(ways(to_front(order, way)), expected);
+            }
+        }
     }
 
     #[test]

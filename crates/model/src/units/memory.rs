@@ -11,6 +11,13 @@ use super::prefetch::{StreamPrefetcher, StridePrefetcher};
 use super::tlb::{Tlb, Translation};
 use crate::machine::{CacheFacts, Machine};
 
+/// Spreads pages; any odd number does.
+const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Where page tables lie, as a line: beyond every line of a program.
+const TABLES: u64 = 1 << 63;
+/// The power of two of a table entry's bytes.
+const ENTRY_SHIFT: u32 = 3;
+
 /// What is known of a line in a cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Line {
@@ -84,12 +91,17 @@ pub struct Memory {
     l1d_misses: MissFile,
     l1i_misses: MissFile,
     l2_misses: MissFile,
+    l3_misses: Option<MissFile>,
+    walks: MissFile,
     channel: Channel,
     strides: Option<StridePrefetcher>,
     streams: Option<StreamPrefetcher>,
     next_line: bool,
+    code_next_line: bool,
     line_shift: u32,
     page_lines: u64,
+    page_lines_shift: u32,
+    page_shift: u32,
     l1d_cycles: u32,
     l1i_cycles: u32,
     l2_cycles: u64,
@@ -123,12 +135,17 @@ impl Memory {
             l1d_misses: MissFile::new(caches.l1d.misses as usize),
             l1i_misses: MissFile::new(caches.l1i.misses as usize),
             l2_misses: MissFile::new(caches.l2.misses as usize),
+            l3_misses: caches.l3.as_ref().map(|l3| MissFile::new(l3.misses as usize)),
+            walks: MissFile::new(tlbs.walkers as usize),
             channel: Channel::new(u64::from(line_bytes.div_ceil(machine.memory.bytes_per_cycle))),
             strides: prefetch.l1_stride.then(StridePrefetcher::default),
             streams: prefetch.l2_stream.then(|| StreamPrefetcher::new(ahead, page_lines)),
             next_line: prefetch.l1_next_line,
+            code_next_line: prefetch.code_next_line,
             line_shift: line_bytes.trailing_zeros(),
             page_lines,
+            page_lines_shift: page_lines.ilog2(),
+            page_shift: tlbs.page_bytes.trailing_zeros(),
             l1d_cycles: caches.l1d.latency_cycles,
             l1i_cycles: caches.l1i.latency_cycles,
             l2_cycles: u64::from(caches.l2.latency_cycles),
@@ -153,7 +170,10 @@ impl Memory {
         is_store: bool,
         at: u64,
     ) -> Outcome {
-        let translation = self.dtlb.translate(address);
+        let mut translation = self.dtlb.translate(address);
+        if translation.walked {
+            translation.cycles += self.walk::<TIMED>(address, at, translation.cycles);
+        }
         let line = address >> self.line_shift;
         let start = at + u64::from(translation.cycles);
         let mut outcome = self.data_line::<TIMED>(line, is_store, start);
@@ -194,6 +214,49 @@ impl Memory {
         }
         self.follow_stride::<TIMED>(pc, address, line, at);
         true
+    }
+
+    /// A store within one line that hits TLB and first level, when nobody asks for the time: true,
+    /// and all is done that `data` would do. False leaves everything to `data`.
+    #[inline]
+    pub fn plain_store(&mut self, address: u64, size: u64) -> bool {
+        let line = address >> self.line_shift;
+        let last = address.wrapping_add(size.max(1) - 1) >> self.line_shift;
+        if last != line || !self.dtlb.hits(address) {
+            return false;
+        }
+        let held = self.l1d.touch_if(line, |state| !state.is_guess);
+        held.map(|state| state.is_dirty = true).is_some()
+    }
+
+    /// Where the second level and those behind it find a line. They go by physical addresses, and
+    /// an operating system hands pages out in no order.
+    #[inline]
+    fn placed(&self, line: u64) -> u64 {
+        // One to one on as many bits as a page's number has here.
+        let bits = 63 - self.page_lines_shift;
+        let page = (line >> self.page_lines_shift).wrapping_mul(SCATTER) & ((1 << bits) - 1);
+        let page = page ^ page >> (bits / 2);
+        page << self.page_lines_shift | line & (self.page_lines - 1)
+    }
+
+    /// Reads the entry of the last table of a walk that has taken so many cycles besides. Returns
+    /// the cycles that the reading, and the wait for a free walker, add.
+    #[cold]
+    fn walk<const TIMED: bool>(&mut self, address: u64, at: u64, cycles: u32) -> u32 {
+        let page = address >> self.page_shift;
+        let line = TABLES + (page >> (self.line_shift - ENTRY_SHIFT));
+        let start = if TIMED { self.walks.admit(at) } else { 0 };
+        let read = start + u64::from(cycles);
+        let there = match self.l2.touch(line) {
+            Some(state) => state.ready.max(read + self.l2_cycles),
+            None => self.beyond_l2::<TIMED>(line, read, false).0,
+        };
+        if !TIMED {
+            return 0;
+        }
+        self.walks.hold(start, there);
+        there.saturating_sub(at + u64::from(cycles)) as u32
     }
 
     #[inline]
@@ -249,8 +312,10 @@ impl Memory {
         self.counts.prefetches_useless += u64::from(was.is_guess);
         if was.is_dirty {
             self.counts.writebacks_l1 += 1;
-            if let Some(below) = self.l2.peek_mut(left) {
-                below.is_dirty = true;
+            let left = self.placed(left);
+            match self.l2.peek_mut(left) {
+                Some(below) => below.is_dirty = true,
+                None => self.leave_l2(left, was),
             }
         }
     }
@@ -277,14 +342,15 @@ impl Memory {
     /// Brings a line from behind the first level: when it is there, and whence.
     fn beyond<const TIMED: bool>(&mut self, line: u64, at: u64) -> (u64, Level) {
         let run = self.streams.as_mut().and_then(|streams| streams.observe(line));
-        let found = match self.l2.touch(line) {
+        let placed = self.placed(line);
+        let found = match self.l2.touch(placed) {
             Some(state) => {
                 let guessed = std::mem::take(&mut state.is_guess);
                 self.counts.prefetches_useful += u64::from(guessed);
                 let ready = if TIMED { state.ready.max(at + self.l2_cycles) } else { 0 };
                 (ready, Level::L2)
             }
-            None => self.beyond_l2::<TIMED>(line, at, false),
+            None => self.beyond_l2::<TIMED>(placed, at, false),
         };
         if let Some(run) = run {
             for line in run.lines() {
@@ -294,6 +360,7 @@ impl Memory {
         found
     }
 
+    /// Brings a line from behind the second level, by where it is placed.
     fn beyond_l2<const TIMED: bool>(&mut self, line: u64, at: u64, is_guess: bool) -> (u64, Level) {
         self.counts.l2_misses += u64::from(!is_guess);
         let start = if TIMED { self.l2_misses.admit(at) } else { 0 };
@@ -305,8 +372,8 @@ impl Memory {
             None => {
                 self.counts.l3_misses += u64::from(has_l3 && !is_guess);
                 self.counts.memory_reads += 1;
-                let from = if TIMED { self.channel.book(start) } else { 0 };
-                (from + self.memory_cycles, Level::Memory)
+                let ready = if TIMED { self.from_memory(start) } else { 0 };
+                (ready, Level::Memory)
             }
         };
         let ready = if TIMED { ready } else { 0 };
@@ -324,27 +391,36 @@ impl Memory {
         (ready, level)
     }
 
+    /// When a line asked of memory at a time is there.
+    fn from_memory(&mut self, at: u64) -> u64 {
+        let start = self.l3_misses.as_mut().map_or(at, |misses| misses.admit(at));
+        let ready = self.channel.book(start) + self.memory_cycles;
+        if let Some(misses) = &mut self.l3_misses {
+            misses.hold(start, ready);
+        }
+        ready
+    }
+
     fn fill_l3(&mut self, line: u64, ready: u64) {
         let state = Line { ready, is_dirty: false, is_guess: false };
         let left = self.l3.as_mut().and_then(|l3| l3.insert(line, state));
         self.counts.writebacks_memory += u64::from(left.is_some_and(|(_, was)| was.is_dirty));
     }
 
+    /// A line leaves the second level: what was written goes to the third, or to memory if that
+    /// has let go of the line already.
     fn leave_l2(&mut self, line: u64, was: Line) {
         if !was.is_dirty {
             return;
         }
-        match &mut self.l3 {
-            Some(l3) => {
-                if let Some(below) = l3.peek_mut(line) {
-                    below.is_dirty = true;
-                }
-            }
+        match self.l3.as_mut().and_then(|l3| l3.peek_mut(line)) {
+            Some(below) => below.is_dirty = true,
             None => self.counts.writebacks_memory += 1,
         }
     }
 
     fn guess_l2<const TIMED: bool>(&mut self, line: u64, at: u64) {
+        let line = self.placed(line);
         if self.l2.peek(line).is_none() {
             self.counts.prefetches_l2 += 1;
             self.beyond_l2::<TIMED>(line, at, true);
@@ -354,15 +430,19 @@ impl Memory {
     /// Fetches the line of code that holds `pc`. Cycles beyond the pipeline's own are returned.
     #[inline]
     pub fn code<const TIMED: bool>(&mut self, pc: u64, at: u64) -> Outcome {
-        let translation = self.itlb.translate(pc);
+        let mut translation = self.itlb.translate(pc);
+        if translation.walked {
+            translation.cycles += self.walk::<TIMED>(pc, at, translation.cycles);
+        }
         let line = pc >> self.line_shift;
         let start = at + u64::from(translation.cycles);
+        let in_time = start + u64::from(self.l1i_cycles);
         let mut outcome = match self.l1i.touch(line) {
             Some(state) => Outcome {
-                cycles: state.ready.saturating_sub(start) as u32,
+                cycles: state.ready.saturating_sub(in_time) as u32,
                 level: Level::L1,
                 translation,
-                joined: state.ready > start,
+                joined: state.ready > in_time,
                 guessed: std::mem::take(&mut state.is_guess),
                 split: false,
             },
@@ -376,7 +456,7 @@ impl Memory {
     #[inline(never)]
     fn code_miss<const TIMED: bool>(&mut self, line: u64, at: u64) -> Outcome {
         let (ready, level) = self.fill_code::<TIMED>(line, at, false);
-        if self.next_line && self.l1i.peek(line + 1).is_none() {
+        if self.code_next_line && self.l1i.peek(line + 1).is_none() {
             self.fill_code::<TIMED>(line + 1, at, true);
         }
         let past_pipeline = ready.saturating_sub(at + u64::from(self.l1i_cycles));

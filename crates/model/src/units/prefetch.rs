@@ -1,11 +1,24 @@
 //! Guesses about the next lines.
 
+use super::cache::Chain;
+
 /// Instructions whose strides are followed.
 const STRIDES: usize = 256;
 /// Pages whose rows of lines are followed.
 const STREAMS: usize = 32;
 /// Repetitions before a guess is acted upon.
 const CONFIDENT: u8 = 2;
+
+/// How many steps lead to another line, by the step's bytes: division is slow.
+const STEPS_AHEAD: [i64; 64] = {
+    let mut steps = [0; 64];
+    let mut bytes = 1;
+    while bytes < 64 {
+        steps[bytes] = 128 / bytes as i64;
+        bytes += 1;
+    }
+    steps
+};
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Stride {
@@ -47,27 +60,35 @@ impl StridePrefetcher {
             return None;
         }
         entry.confidence = (entry.confidence + 1).min(CONFIDENT + 1);
+        if entry.confidence < CONFIDENT {
+            return None;
+        }
         // Two steps ahead, and far enough to reach another line for short steps.
-        let ahead =
-            if step.unsigned_abs() < 64 { step * (128 / step.abs()).max(2) } else { step * 2 };
-        (entry.confidence >= CONFIDENT).then(|| address.wrapping_add(ahead as u64))
+        let steps = STEPS_AHEAD.get(step.unsigned_abs() as usize).map_or(2, |&steps| steps);
+        Some(address.wrapping_add(step.wrapping_mul(steps) as u64))
     }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
-    page: u64,
     line: u64,
+    /// The furthest line that was asked for in this direction; the next run starts behind it.
+    furthest: Option<u64>,
     up: bool,
     run: u8,
-    used: u64,
 }
+
+/// Places that remember which stream a page has, by the page's low bits.
+const HINTS: usize = 64;
 
 /// Follows rows of lines within a page.
 #[derive(Clone, Debug)]
 pub struct StreamPrefetcher {
-    table: Vec<Stream>,
-    clock: u64,
+    /// The page of each stream; all ones where there is none.
+    pages: [u64; STREAMS],
+    streams: [Stream; STREAMS],
+    hints: [u8; HINTS],
+    order: Chain,
     lines_ahead: u64,
     page_lines_shift: u32,
 }
@@ -96,23 +117,42 @@ impl StreamPrefetcher {
     /// Runs so many lines ahead within pages of `page_lines` lines.
     pub fn new(lines_ahead: u64, page_lines: u64) -> StreamPrefetcher {
         StreamPrefetcher {
-            table: vec![Stream::default(); STREAMS],
-            clock: 0,
+            pages: [u64::MAX; STREAMS],
+            streams: [Stream::default(); STREAMS],
+            hints: [0; HINTS],
+            order: Chain::new(STREAMS),
             lines_ahead,
             page_lines_shift: page_lines.max(1).ilog2(),
         }
     }
 
-    /// Tells of a line asked from the second level; returns what to fetch.
+    /// The stream of a page; a page without one takes the oldest, and its line becomes the first.
+    #[inline]
+    fn find(&mut self, page: u64, line: u64) -> Option<&mut Stream> {
+        let hint = page as usize & (HINTS - 1);
+        let hinted = usize::from(self.hints[hint]) & (STREAMS - 1);
+        if self.pages[hinted] == page {
+            self.order.renew(hinted);
+            return Some(&mut self.streams[hinted]);
+        }
+        if let Some(place) = self.pages.iter().position(|&held| held == page) {
+            self.hints[hint] = place as u8;
+            self.order.renew(place);
+            return Some(&mut self.streams[place]);
+        }
+        let oldest = self.order.oldest();
+        self.order.renew(oldest);
+        self.pages[oldest] = page;
+        self.hints[hint] = oldest as u8;
+        self.streams[oldest] = Stream { line, up: true, ..Stream::default() };
+        None
+    }
+
+    /// Tells of a line asked from the second level; returns what to fetch that the stream has not
+    /// asked for already.
     pub fn observe(&mut self, line: u64) -> Option<Run> {
-        self.clock += 1;
-        let page = line >> self.page_lines_shift;
-        let Some(stream) = self.table.iter_mut().find(|s| s.page == page && s.used > 0) else {
-            let oldest = self.table.iter_mut().min_by_key(|s| s.used)?;
-            *oldest = Stream { page, line, up: true, run: 0, used: self.clock };
-            return None;
-        };
-        stream.used = self.clock;
+        let (shift, ahead) = (self.page_lines_shift, self.lines_ahead);
+        let stream = self.find(line >> shift, line)?;
         if line == stream.line {
             return None;
         }
@@ -120,17 +160,32 @@ impl StreamPrefetcher {
         let is_near = line.abs_diff(stream.line) <= 4;
         stream.run =
             if is_near && (up == stream.up || stream.run == 0) { stream.run + 1 } else { 0 };
+        if stream.run == 0 || up != stream.up {
+            stream.furthest = None;
+        }
         stream.up = up;
         stream.line = line;
         stream.run = stream.run.min(CONFIDENT + 1);
         if stream.run < CONFIDENT {
             return None;
         }
-        let in_page = line & ((1 << self.page_lines_shift) - 1);
-        let room = if up { (1 << self.page_lines_shift) - 1 - in_page } else { in_page };
-        let count = self.lines_ahead.min(room);
-        let first = if up { line + 1 } else { line.wrapping_sub(1) };
-        (count > 0).then_some(Run { first, count, up })
+        let in_page = line & ((1 << shift) - 1);
+        let room = if up { (1 << shift) - 1 - in_page } else { in_page };
+        let reach = ahead.min(room);
+        let asked = stream.furthest.map_or(0, |furthest| match up {
+            true => furthest.saturating_sub(line),
+            false => line.saturating_sub(furthest),
+        });
+        if reach <= asked {
+            return None;
+        }
+        let count = reach - asked;
+        let (first, furthest) = match up {
+            true => (line + asked + 1, line + reach),
+            false => (line - asked - 1, line - reach),
+        };
+        stream.furthest = Some(furthest);
+        Some(Run { first, count, up })
     }
 }
 

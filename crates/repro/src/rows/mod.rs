@@ -5,6 +5,9 @@
 //! name it in [`ROWS`].
 
 mod dcpi_copy;
+mod dcpi_overhead;
+mod dcpi_space;
+mod dcpi_table;
 mod model_accuracy;
 mod model_agreement;
 mod model_speed;
@@ -43,6 +46,9 @@ pub const ROWS: &[Row] = &[
     Row { name: "mux-total", run: mux_total::run, smoke: None },
     Row { name: "shares", run: shares::run, smoke: None },
     Row { name: "ssb-gcc", run: ssb_gcc::run, smoke: None },
+    Row { name: "dcpi-overhead", run: dcpi_overhead::run, smoke: None },
+    Row { name: "dcpi-space", run: dcpi_space::run, smoke: None },
+    Row { name: "dcpi-table", run: dcpi_table::run, smoke: None },
 ];
 
 /// The landed row called `name`.

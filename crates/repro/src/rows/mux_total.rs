@@ -4,7 +4,9 @@ use crate::mux::truth::{Question, logged};
 use crate::result::RowResult;
 
 pub(super) fn run(context: &Context) -> Result<RowResult, String> {
-    let names: Vec<String> = std::env::var("MUX_NAMES").map(|s| s.split(',').map(str::to_owned).collect()).unwrap_or_default();
+    let names: Vec<String> = std::env::var("MUX_NAMES")
+        .map(|s| s.split(',').map(str::to_owned).collect())
+        .unwrap_or_default();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let (tasks, wrong) = context.tasks(&names);
     let root = context.work.streams()?;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::{env, fmt, fs, io};
 
@@ -36,6 +36,10 @@ pub struct Launch {
     pub is_repeatable: bool,
     /// Whether what it writes to its standard streams is dropped.
     pub drops_output: bool,
+    /// The file that its standard input comes from; ours if none is given.
+    pub input: Option<PathBuf>,
+    /// Assignments that its environment has beside those it would have.
+    pub added_environment: Vec<(OsString, OsString)>,
     /// The QEMU to use; found by PATH if none is given.
     pub qemu: Option<Qemu>,
 }
@@ -110,6 +114,8 @@ impl Launch {
             listener: Listener::Tally { counts_accesses: true },
             is_repeatable: false,
             drops_output: false,
+            input: None,
+            added_environment: Vec::new(),
             qemu: None,
         }
     }
@@ -143,6 +149,9 @@ impl Launch {
         if self.is_repeatable {
             fix_addresses(&mut command);
         }
+        if let Some(path) = &self.input {
+            command.stdin(File::open(path).map_err(LaunchError::Start)?);
+        }
         if self.drops_output {
             command.stdout(Stdio::null()).stderr(Stdio::null());
         }
@@ -163,12 +172,13 @@ impl Launch {
             all.extend(value.into_vec());
             OsString::from_vec(all)
         };
+        let added = self.added_environment.iter().cloned().map(assign);
         if !self.is_repeatable {
-            return env::vars_os().map(assign).collect();
+            return env::vars_os().map(assign).chain(added).collect();
         }
         let kept = KEPT.iter().filter_map(|name| Some(((*name).into(), env::var_os(name)?)));
         let fixed = ["PERL_HASH_SEED=0", "PYTHONHASHSEED=0"].map(OsString::from);
-        kept.map(assign).chain(fixed).collect()
+        kept.map(assign).chain(fixed).chain(added).collect()
     }
 }
 

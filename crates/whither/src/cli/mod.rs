@@ -3,8 +3,9 @@
 mod arguments;
 mod plan;
 
-pub(crate) use arguments::Arguments;
+pub(crate) use arguments::{Arguments, ConfigArgument};
 pub(crate) use plan::{
-    Form, Here, Job, ListJob, ListWhat, ModelJob, OnModel, Plan, RunJob, SsbJob, StatJob, Watched,
-    Whom, parse, software_set,
+    Ask, DaemonJob, Form, Here, Job, ListJob, ListWhat, MeasureJob, ModelJob, OnModel, Plan,
+    RunJob, SsbJob, StartJob, StatJob, Varies, WarmUp, Watched, What, Whom, event_table, parse,
+    software_set,
 };

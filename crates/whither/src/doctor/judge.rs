@@ -123,7 +123,11 @@ fn bpf_tables(probes: &Probes) -> Finding {
     let (key, what) = ("bpf", "aggregate samples inside the kernel (BPF)");
     let refusal = match (probes.bpf.table, probes.bpf.program) {
         (Ok(()), Ok(())) => {
-            return works(key, what, "a table can be mapped and a program loads");
+            let woken = match probes.bpf.bell {
+                Ok(()) => "and can wake the daemon",
+                Err(_) => "but cannot wake the daemon before its time (Linux 5.8 has the means)",
+            };
+            return works(key, what, format!("a table can be mapped; a program loads {woken}"));
         }
         (Err(refusal), _) | (_, Err(refusal)) => refusal,
     };

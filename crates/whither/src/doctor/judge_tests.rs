@@ -21,7 +21,7 @@ fn everything() -> Probes {
         cycles: Ok(()),
         core_pmus: vec!["cpu".into()],
         breakpoint: Ok(()),
-        bpf: BpfAbilities { table: Ok(()), program: Ok(()) },
+        bpf: BpfAbilities { table: Ok(()), program: Ok(()), bell: Ok(()) },
         kernel_symbols: true,
         engine: Some(Engine::Ready("7.2.0".into())),
     }
@@ -113,6 +113,15 @@ fn bpf_is_missing_forbidden_or_too_old() {
     let forbidden = finding(&probes, "bpf");
     assert_eq!(forbidden.state, State::NotPermitted);
     assert!(forbidden.why.contains("CAP_BPF"), "{}", forbidden.why);
+}
+
+#[test]
+fn a_kernel_without_a_bell_still_counts_in_the_kernel_and_says_so() {
+    let mut probes = everything();
+    probes.bpf.bell = Err(Refusal::NotUnderstood);
+    let bpf = finding(&probes, "bpf");
+    assert_eq!(bpf.state, State::Works);
+    assert!(bpf.why.contains("cannot wake"), "{}", bpf.why);
 }
 
 #[test]

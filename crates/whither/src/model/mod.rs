@@ -49,26 +49,36 @@ pub(crate) fn model(job: &ModelJob, output: &Output) -> Result<u8, Failure> {
 
 /// Runs the program under the tracer.
 pub(crate) fn run_modelled(job: &ModelJob) -> Result<ModelledRun, Failure> {
+    run_modelled_in(job, Launch::new(""))
+}
+
+/// The same with the input and the added environment of a launch.
+pub(crate) fn run_modelled_in(job: &ModelJob, around: Launch) -> Result<ModelledRun, Failure> {
     let ask = ModelAsk {
         name: job.machine.name.clone(),
         machine: job.machine_text.clone(),
         core: job.core,
         settings: job.settings,
     };
-    let finished = launch(job, Listener::Model(ask))?;
+    let finished = launch_in(job, Listener::Model(ask), around)?;
     Ok(ModelledRun::read(&finished, &job.machine))
 }
 
 fn launch(job: &ModelJob, listener: Listener) -> Result<Finished, Failure> {
+    launch_in(job, listener, Launch::new(""))
+}
+
+fn launch_in(job: &ModelJob, listener: Listener, around: Launch) -> Result<Finished, Failure> {
     let Some((name, arguments)) = job.program.split_first() else {
         return Err(Failure::new(RUN_FAILED, "no program was named"));
     };
     let launch = Launch {
+        program: name.clone(),
         arguments: arguments.to_vec(),
         listener,
         is_repeatable: job.is_repeatable,
         drops_output: job.drops_output,
-        ..Launch::new(name)
+        ..around
     };
     launch.run(PLUGIN).map_err(failure)
 }

@@ -26,6 +26,7 @@ use crate::output::Output;
 pub(crate) use images::Images;
 pub(crate) use program::{Program, exec_failure, find as find_program};
 use report::Report;
+pub(crate) use sample::online_cpus;
 
 /// The one event that a run samples.
 const SAMPLED: EventId = EventId(0);

@@ -157,7 +157,7 @@ fn read(counter: Result<Counter, Refusal>) -> Result<Reading, String> {
     }
 }
 
-fn online_cpus() -> Vec<Cpu> {
+pub(crate) fn online_cpus() -> Vec<Cpu> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     parse_cpus(&text)
 }

@@ -20,6 +20,8 @@ pub struct Verdict {
     pub wrong_direction: bool,
     /// A taken direct branch was unknown: the decoder put fetch right.
     pub resteered: bool,
+    /// An indirect branch went elsewhere than the target buffer said.
+    pub retargeted: bool,
 }
 
 /// A branch that has executed.
@@ -85,7 +87,12 @@ impl Predictor {
     fn conditional(&mut self, branch: &Branch) -> Verdict {
         let wrong = self.direction.observe(branch.pc, branch.taken) != branch.taken;
         let unknown = branch.taken && self.learn_target(branch);
-        Verdict { mispredicted: wrong, wrong_direction: wrong, resteered: unknown && !wrong }
+        Verdict {
+            mispredicted: wrong,
+            wrong_direction: wrong,
+            resteered: unknown && !wrong,
+            ..Verdict::default()
+        }
     }
 
     #[inline]
@@ -100,7 +107,11 @@ impl Predictor {
             Some(indirect) => indirect.observe(branch.pc, branch.target).or(held),
             None => held,
         };
-        Verdict { mispredicted: guess != Some(branch.target), ..Verdict::default() }
+        Verdict {
+            mispredicted: guess != Some(branch.target),
+            retargeted: held != Some(branch.target),
+            ..Verdict::default()
+        }
     }
 
     /// Remembers a target; returns whether it was unknown.

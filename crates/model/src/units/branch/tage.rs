@@ -6,21 +6,62 @@
 //! history:  4 bits      8 bits      16 bits ...     128 bits
 //! base      table 0     table 1     table 2   ...   table n-1     -> longest match wins
 //! ```
+//!
+//! A branch that has only ever gone one way is taken to go on so: it uses no table and leaves no
+//! trace in the history, which then reaches further back. Only once it has gone both ways do the
+//! tables learn it.
 
-use super::direction::Bimodal;
 use crate::machine::BranchFacts;
 
 /// Counter of an entry: three bits, signed; taken when not negative.
 const COUNTER_MAX: i8 = 3;
 const COUNTER_MIN: i8 = -4;
+/// Usefulness has two bits.
+const USEFUL_MAX: u8 = 3;
 /// Lookups after which usefulness is halved, so that stale entries may be replaced.
 const AGEING: u32 = 1 << 18;
 
+/// Counter of a branch by its address alone: two bits.
+const BASE_MAX: i8 = 1;
+const BASE_MIN: i8 = -2;
+
+/// Which ways a branch has gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Habit {
+    #[default]
+    Unseen,
+    Straight,
+    Taken,
+    Both,
+}
+
+impl Habit {
+    #[inline]
+    fn is(self, taken: bool) -> bool {
+        self == if taken { Habit::Taken } else { Habit::Straight }
+    }
+}
+
+/// What is known of a branch by its address alone.
+#[derive(Clone, Copy, Debug, Default)]
+struct Base {
+    habit: Habit,
+    counter: i8,
+}
+
+/// What an entry says, beside its tag.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
-    tag: u16,
     counter: i8,
     useful: u8,
+}
+
+impl Entry {
+    /// Whether it has not proved itself.
+    #[inline]
+    fn is_fresh(self) -> bool {
+        self.useful == 0 && matches!(self.counter, -1 | 0)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -32,9 +73,12 @@ struct Span {
 /// The predictor.
 #[derive(Clone, Debug)]
 pub(super) struct Tage {
-    base: Bimodal,
+    base: Vec<Base>,
+    /// Every lookup reads a tag of every table and seldom more: they lie close together.
+    tags: Vec<u16>,
     entries: Vec<Entry>,
-    spans: Vec<Span>,
+    spans: [Span; TABLES_MAX],
+    tables: usize,
     table_shift: u32,
     history: [u64; 2],
     /// Prefers the alternative while a fresh entry has not proved itself.
@@ -44,17 +88,26 @@ pub(super) struct Tage {
     turn: u32,
 }
 
+/// The most tables there are.
+const TABLES_MAX: usize = 16;
+
 /// Where a branch looks: place and tag in each table.
-type Looks = [(u32, u16); 16];
+type Looks = [(u32, u16); TABLES_MAX];
 
 impl Tage {
     pub(super) fn new(facts: &BranchFacts) -> Tage {
-        let tables = facts.tables.clamp(1, 16);
+        let tables = facts.tables.clamp(1, TABLES_MAX as u32);
         let table_shift = facts.table_entries.max(2).ilog2();
+        let mut spans = [Span { low: 0, high: 0 }; TABLES_MAX];
+        for (k, place) in (0..tables).zip(&mut spans) {
+            *place = span(length(k, tables, facts.history_bits));
+        }
         Tage {
-            base: Bimodal::new(facts.base_entries),
+            base: vec![Base::default(); facts.base_entries.next_power_of_two() as usize],
+            tags: vec![0; (tables as usize) << table_shift],
             entries: vec![Entry::default(); (tables as usize) << table_shift],
-            spans: (0..tables).map(|k| span(length(k, tables, facts.history_bits))).collect(),
+            spans,
+            tables: tables as usize,
             table_shift,
             history: [0; 2],
             trust_fresh: 0,
@@ -66,89 +119,119 @@ impl Tage {
     /// Predicts, then learns.
     #[inline]
     pub(super) fn observe(&mut self, pc: u64, taken: bool) -> bool {
-        let mut looks: Looks = [(0, 0); 16];
-        let (mut best, mut second) = (usize::MAX, usize::MAX);
-        for (k, span) in self.spans.iter().enumerate() {
-            let look = look(pc, self.history, *span, k as u32, self.table_shift);
-            looks[k & 15] = look;
-            if self.entries[look.0 as usize].tag == look.1 {
-                second = best;
-                best = k;
-            }
+        let mask = self.base.len() - 1;
+        let place = (pc ^ (pc >> 13)) as usize & mask;
+        let base = self.base[place];
+        match base.habit {
+            Habit::Both => self.observe_both(pc, taken, place),
+            habit if habit.is(taken) => taken,
+            _ => self.change(place, taken),
         }
-        let by_base = self.base.at(pc ^ (pc >> 13)).says();
-        let says = |place: usize| self.entries[place].counter >= 0;
-        let place_of = |k: usize| looks[k & 15].0 as usize;
-        let alternative = if second == usize::MAX { by_base } else { says(place_of(second)) };
-        let guess = if best == usize::MAX {
-            by_base
-        } else {
-            let entry = &self.entries[place_of(best)];
-            let is_fresh = entry.useful == 0 && matches!(entry.counter, -1 | 0);
-            if is_fresh && self.trust_fresh < 0 { alternative } else { entry.counter >= 0 }
-        };
-        self.learn(pc, taken, guess, alternative, best, &looks);
-        self.history =
-            [self.history[0] << 1 | u64::from(taken), self.history[1] << 1 | self.history[0] >> 63];
-        guess
+    }
+
+    /// A branch goes a way that it never went. Nothing led one to expect that, unless it was never
+    /// seen at all and goes straight on.
+    #[cold]
+    fn change(&mut self, place: usize, taken: bool) -> bool {
+        let base = &mut self.base[place];
+        if base.habit == Habit::Unseen {
+            *base = Base { habit: if taken { Habit::Taken } else { Habit::Straight }, counter: 0 };
+            return false;
+        }
+        // It leans the way that it always went.
+        *base = Base { habit: Habit::Both, counter: if taken { -1 } else { 0 } };
+        self.push(taken);
+        !taken
     }
 
     #[inline]
-    fn learn(
-        &mut self,
-        pc: u64,
-        taken: bool,
-        guess: bool,
-        alternative: bool,
-        best: usize,
-        looks: &Looks,
-    ) {
-        if best == usize::MAX {
-            self.base.at(pc ^ (pc >> 13)).learn(taken);
+    fn push(&mut self, taken: bool) {
+        self.history =
+            [self.history[0] << 1 | u64::from(taken), self.history[1] << 1 | self.history[0] >> 63];
+    }
+
+    #[inline]
+    fn observe_both(&mut self, pc: u64, taken: bool, base: usize) -> bool {
+        let mut looks: Looks = [(0, 0); TABLES_MAX];
+        // Which tables have the branch, a bit each: no decision until all are known, because which
+        // of them match is hard to guess for the host too.
+        let mut matches = 0_u32;
+        let mixed_pc = pc.wrapping_mul(0xff51_afd7_ed55_8ccd);
+        for (k, span) in self.spans.iter().enumerate().take(self.tables) {
+            let look = look(mixed_pc, self.history, *span, k as u32, self.table_shift);
+            looks[k] = look;
+            matches |= u32::from(self.tags[look.0 as usize] == look.1) << k;
+        }
+        let guess = if matches == 0 {
+            let base = &mut self.base[base];
+            let guess = base.counter >= 0;
+            base.counter = stepped(base.counter, taken, BASE_MIN, BASE_MAX);
+            guess
         } else {
-            let entry = &mut self.entries[looks[best & 15].0 as usize];
-            let said = entry.counter >= 0;
-            let is_fresh = entry.useful == 0 && matches!(entry.counter, -1 | 0);
-            if is_fresh && said != alternative {
+            self.learn(base, taken, matches, &looks)
+        };
+        if guess != taken {
+            self.allocate(taken, matches, &looks);
+        }
+        self.push(taken);
+        guess
+    }
+
+    /// The guess of the longest history that matches, which then learns.
+    #[inline]
+    fn learn(&mut self, base: usize, taken: bool, matches: u32, looks: &Looks) -> bool {
+        let best = matches.ilog2();
+        let rest = matches ^ 1 << best;
+        let place_of = |k: u32| looks[k as usize & (TABLES_MAX - 1)].0 as usize;
+        let place = place_of(best);
+        let entry = self.entries[place];
+        let said = entry.counter >= 0;
+        let counter = stepped(entry.counter, taken, COUNTER_MIN, COUNTER_MAX);
+        let is_fresh = entry.is_fresh();
+        // Useful to the full and in agreement: whatever the alternative says, nothing else changes.
+        if entry.useful == USEFUL_MAX && said == taken {
+            self.entries[place].counter = counter;
+            return said;
+        }
+        let alternative = match rest.checked_ilog2() {
+            Some(second) => self.entries[place_of(second)].counter >= 0,
+            None => self.base[base].counter >= 0,
+        };
+        let guess = if is_fresh && self.trust_fresh < 0 { alternative } else { said };
+        let mut useful = entry.useful;
+        if said != alternative {
+            if is_fresh {
                 let step = if said == taken { 1 } else { -1 };
                 self.trust_fresh = (self.trust_fresh + step).clamp(-8, 7);
             }
-            if said != alternative {
-                entry.useful = if said == taken {
-                    (entry.useful + 1).min(3)
-                } else {
-                    entry.useful.saturating_sub(1)
-                };
-            }
-            let step = if taken { 1 } else { -1 };
-            entry.counter = (entry.counter + step).clamp(COUNTER_MIN, COUNTER_MAX);
+            useful =
+                if said == taken { (useful + 1).min(USEFUL_MAX) } else { useful.saturating_sub(1) };
         }
-        if guess != taken {
-            self.allocate(taken, best, looks);
-        }
+        self.entries[place] = Entry { counter, useful };
+        guess
     }
 
     #[cold]
-    fn allocate(&mut self, taken: bool, best: usize, looks: &Looks) {
-        let first = if best == usize::MAX { 0 } else { best + 1 };
-        if first >= self.spans.len() {
+    fn allocate(&mut self, taken: bool, matches: u32, looks: &Looks) {
+        let first = matches.checked_ilog2().map_or(0, |best| best as usize + 1);
+        if first >= self.tables {
             return;
         }
         self.turn = self.turn.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         // Half the time skip one table, so that histories of several lengths are tried.
-        let skip = usize::from(self.turn >> 31 == 1 && first + 1 < self.spans.len());
-        let candidates = || (first + skip..looks.len()).take_while(|&k| k < self.spans.len());
+        let skip = usize::from(self.turn >> 31 == 1 && first + 1 < self.tables);
+        let candidates = || first + skip..self.tables;
         let free = candidates().find(|&k| self.entries[looks[k].0 as usize].useful == 0);
         match free {
             Some(k) => {
                 let (place, tag) = looks[k];
                 let counter = if taken { 0 } else { -1 };
-                self.entries[place as usize] = Entry { tag, counter, useful: 0 };
+                self.tags[place as usize] = tag;
+                self.entries[place as usize] = Entry { counter, useful: 0 };
             }
             None => {
-                let places: Vec<u32> = candidates().map(|k| looks[k].0).collect();
-                for place in places {
-                    let entry = &mut self.entries[place as usize];
+                for k in first + skip..self.tables {
+                    let entry = &mut self.entries[looks[k].0 as usize];
                     entry.useful = entry.useful.saturating_sub(1);
                 }
             }
@@ -159,6 +242,11 @@ impl Tage {
             self.entries.iter_mut().for_each(|entry| entry.useful >>= 1);
         }
     }
+}
+
+#[inline]
+fn stepped(counter: i8, up: bool, least: i8, most: i8) -> i8 {
+    (counter + if up { 1 } else { -1 }).clamp(least, most)
 }
 
 /// History length of table `k`: geometric from 4 to the machine's longest.
@@ -176,15 +264,13 @@ fn span(bits: u32) -> Span {
     Span { low: mask(bits), high: if bits > 64 { mask(bits - 64) } else { 0 } }
 }
 
-/// Hashes the address with a stretch of history; high bits give the place, middle bits the tag.
+/// Hashes a mixed address with a stretch of history; high bits give the place, those below the tag.
 #[inline]
-fn look(pc: u64, history: [u64; 2], span: Span, k: u32, shift: u32) -> (u32, u16) {
-    let low = (history[0] & span.low).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let high = (history[1] & span.high).wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
-    let mixed =
-        (low ^ high.rotate_left(23) ^ pc.wrapping_mul(0xff51_afd7_ed55_8ccd) ^ u64::from(k))
-            .wrapping_mul(0xd6e8_feb8_6659_fd93);
+fn look(mixed_pc: u64, history: [u64; 2], span: Span, k: u32, shift: u32) -> (u32, u16) {
+    let stretch = history[0] & span.low ^ (history[1] & span.high).rotate_left(29);
+    let salted = mixed_pc.rotate_left(7 * k) ^ stretch;
+    let mixed = (salted ^ salted >> 31).wrapping_mul(0xd6e8_feb8_6659_fd93);
     let place = (mixed >> (64 - shift)) as u32 | k << shift;
     // Tag 0 marks an empty entry.
-    (place, (mixed >> 20) as u16 & 0x0fff | 0x1000)
+    (place, (mixed >> 36) as u16 & 0x0fff | 0x1000)
 }

@@ -28,7 +28,8 @@ fn share(outcomes: &[Outcome], level: Level) -> usize {
 
 #[test]
 fn a_sweep_over_twice_a_level_is_served_by_the_next_one_exactly() {
-    let mut memory = quiet(&[]);
+    // One page, so that no two lines of it share a set more than they must.
+    let mut memory = quiet(&[("tlbs.page_bytes", "1073741824")]);
     let l1 = 2 * 32 * 1024;
     assert_eq!(share(&sweep(&mut memory, l1, 0), Level::Memory), 1024);
     assert_eq!(share(&sweep(&mut memory, l1, 1 << 40), Level::L2), 1024);
@@ -123,4 +124,40 @@ fn the_short_way_of_a_load_leaves_what_the_long_one_leaves() {
     }
     assert_eq!(short.counts, long.counts);
     assert!(short.counts.l2_data > 1000);
+}
+
+#[test]
+fn a_walk_reads_the_table_through_the_second_level_and_waits_for_a_walker() {
+    let mut memory = quiet(&[("tlbs.walkers", "1")]);
+    // The walk's own 14, the second translation level's 7 and the entry from memory; then the data.
+    let cold = memory.data::<true>(1, 0, 8, false, 10_000);
+    assert_eq!((cold.translation.cycles, cold.cycles), (7 + 14 + 380, 7 + 14 + 380 + 380));
+    // Seven more entries lie in the same line: found in the second level now.
+    let warm = memory.data::<true>(1, 4096, 8, false, 20_000);
+    assert_eq!(warm.translation.cycles, 7 + 14 + 14);
+    // Two walks at once on one walker: the second begins when the first has ended, to the spell of
+    // eight cycles in which walks are booked.
+    let first = memory.data::<true>(1, 2 * 4096, 8, false, 32_000).translation.cycles;
+    let second = memory.data::<true>(1, 3 * 4096, 8, false, 32_000).translation.cycles;
+    assert_eq!(first, 35);
+    assert!((28 + 35..=40 + 35).contains(&second), "{second}");
+}
+
+#[test]
+fn misses_of_the_last_level_are_limited_too() {
+    let few = [("caches.l3.misses", "1"), ("tlbs.page_bytes", "1073741824")];
+    let mut memory = quiet(&few);
+    memory.data::<true>(1, 1 << 29, 8, false, 0);
+    let first = memory.data::<true>(1, 0, 8, false, 8000).cycles;
+    let second = memory.data::<true>(1, 64, 8, false, 8000).cycles;
+    assert_eq!(first, 380);
+    assert!((380 + 376..=380 + 384).contains(&second), "{second}");
+}
+
+#[test]
+fn no_two_lines_are_placed_alike() {
+    let memory = quiet(&[]);
+    let places: std::collections::BTreeSet<u64> =
+        (0..100_000_u64).map(|k| memory.placed(k * 37)).collect();
+    assert_eq!(places.len(), 100_000);
 }

@@ -1,6 +1,8 @@
 //! The arguments, each defined once: help, manual page and completions follow from here. A command
 //! with arguments of its own has a file of its own.
 
+mod daemon;
+mod measure;
 mod model;
 mod run;
 mod ssb;
@@ -11,6 +13,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
+pub(crate) use self::daemon::{
+    ConfigArgument, DaemonArguments, DaemonCommand, DaemonStart, DatabaseArgument,
+};
+pub(crate) use self::measure::{MeasureArguments, VaryArgument};
 pub(crate) use self::model::{CoreArgument, ModeArgument, ModelArguments};
 pub(crate) use self::run::{RunArguments, SyntaxArgument};
 pub(crate) use self::ssb::{SsbArguments, SsbModeArgument};
@@ -52,6 +58,8 @@ pub(crate) enum Command {
     Model(ModelArguments),
     Stat(StatArguments),
     Ssb(SsbArguments),
+    Measure(Box<MeasureArguments>),
+    Daemon(DaemonArguments),
     /// Say what this machine can measure, why not, and what to do
     Doctor,
     /// List what can be named on the command line

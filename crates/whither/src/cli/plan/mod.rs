@@ -1,6 +1,8 @@
 //! Arguments checked and completed: everything that can be wrong with a command line is found
 //! here, before anything runs. A command with arguments of its own has a file of its own.
 
+mod daemon;
+mod measure;
 mod model;
 mod run;
 mod ssb;
@@ -13,9 +15,13 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 use clap_complete::Shell;
-use pmu::{EventTable, event_sets, nearest, parse_events};
+use pmu::{EventSet, EventTable, event_sets, nearest, parse_events};
 use vocab::Event;
 
+use self::daemon::daemon_job;
+pub(crate) use self::daemon::{Ask, DaemonJob, StartJob, What};
+use self::measure::measure_job;
+pub(crate) use self::measure::{MeasureJob, Varies, WarmUp};
 pub(crate) use self::model::ModelJob;
 use self::model::model_job;
 pub(crate) use self::run::RunJob;
@@ -41,6 +47,8 @@ pub(crate) enum Job {
     Model(ModelJob),
     Stat(StatJob),
     Ssb(SsbJob),
+    Measure(Box<MeasureJob>),
+    Daemon(DaemonJob),
     Doctor,
     List(ListJob),
     Completions(Shell),
@@ -133,6 +141,11 @@ fn plan(arguments: Arguments) -> Result<Plan, Failure> {
             }
             Job::Ssb(ssb_job(ssb)?)
         }
+        Command::Measure(mut measure) => {
+            output.file = measure.output.take();
+            Job::Measure(Box::new(measure_job(*measure)?))
+        }
+        Command::Daemon(daemon) => Job::Daemon(daemon_job(daemon)?),
         Command::Doctor => Job::Doctor,
         Command::List { what, machine } => Job::List(ListJob { what, machine }),
         Command::Completions { shell } => Job::Completions(shell),
@@ -146,16 +159,23 @@ pub(crate) fn event_table(status: u8) -> Result<EventTable, Failure> {
     EventTable::embedded().map_err(|error| Failure::new(status, error.to_string()))
 }
 
+/// The set of that name.
+fn set_named(name: &str, status: u8) -> Result<EventSet, Failure> {
+    let failed = |why: String| Failure::new(status, why);
+    let mut sets = event_sets().map_err(|error| failed(error.to_string()))?;
+    if let Some(place) = sets.iter().position(|set| set.name == name) {
+        return Ok(sets.swap_remove(place));
+    }
+    let near = nearest(name, sets.iter().map(|set| set.name.as_str()));
+    Err(failed(match near {
+        Some(near) => format!("there is no set '{name}'; did you mean '{near}'?"),
+        None => format!("there is no set '{name}'; `whither list sets` shows them all"),
+    }))
+}
+
 fn events_of_set(table: &EventTable, name: &str) -> Result<Vec<Event>, Failure> {
     let failed = |why: String| Failure::new(RUN_FAILED, why);
-    let sets = event_sets().map_err(|error| failed(error.to_string()))?;
-    let Some(set) = sets.iter().find(|set| set.name == name) else {
-        let near = nearest(name, sets.iter().map(|set| set.name.as_str()));
-        return Err(failed(match near {
-            Some(near) => format!("there is no set '{name}'; did you mean '{near}'?"),
-            None => format!("there is no set '{name}'; `whither list sets` shows them all"),
-        }));
-    };
+    let set = set_named(name, RUN_FAILED)?;
     parse_events(table, &set.events.join(",")).map_err(|error| failed(error.to_string()))
 }
 

@@ -31,6 +31,19 @@ pub(crate) struct ModelJob {
 }
 
 impl ModelJob {
+    /// The same machine and settings for another program and core.
+    pub(crate) fn with(&self, program: Vec<OsString>, core: CoreAsk) -> ModelJob {
+        ModelJob {
+            program,
+            core,
+            machine: self.machine.clone(),
+            machine_text: self.machine_text.clone(),
+            record: None,
+            replay: None,
+            ..*self
+        }
+    }
+
     /// The machine as its file says, beside a native run.
     pub(super) fn plain(
         program: Vec<OsString>,

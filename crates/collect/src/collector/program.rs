@@ -1,0 +1,128 @@
+//! Counted in the kernel.
+
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+use perf::{Bell, CpuEvent, CpuEventRequest, Program, Refusal, Scope};
+use vocab::{Cpu, EventId};
+
+use super::pace::{Expected, Paced, Pacer, sum};
+use super::{CollectError, Request};
+use crate::table::{CpuTable, Drained, Entry, Geometry, Handler, handler};
+
+/// Events with a program behind each.
+#[derive(Debug)]
+pub(super) struct ProgramRoute {
+    /// First to go: they use the events.
+    pacers: Vec<Pacer>,
+    cpus: Vec<OneCpu>,
+    /// Kernels before 5.8 have none; the daemon's clock alone then decides when to drain.
+    bell: Option<Bell>,
+    geometry: Geometry,
+}
+
+#[derive(Debug)]
+struct OneCpu {
+    cpu: Cpu,
+    table: CpuTable,
+    events: Arc<Vec<Paced>>,
+}
+
+impl ProgramRoute {
+    pub(super) fn open(request: &Request) -> Result<ProgramRoute, CollectError> {
+        let geometry =
+            request.geometry.checked().map_err(|_| CollectError::Table(Refusal::NotUnderstood))?;
+        let bell = Bell::new().ok();
+        let bell_fd = bell.as_ref().map(Bell::raw_fd);
+        let mut cpus = Vec::new();
+        for &cpu in &request.cpus {
+            match open_cpu(request, geometry, bell_fd, cpu) {
+                Ok(one) => cpus.push(one),
+                // Gone offline since the list was made: nothing will run there.
+                Err(CollectError::Event(_, Refusal::NoSuchEvent)) if !cpus.is_empty() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(ProgramRoute { pacers: Vec::new(), cpus, bell, geometry })
+    }
+
+    pub(super) fn begin(&mut self, seed: u64) -> Result<(), CollectError> {
+        for one in &self.cpus {
+            begin(&one.events)?;
+        }
+        let start = |one: &OneCpu| Pacer::start(one.cpu, Arc::clone(&one.events), seed);
+        self.pacers = self.cpus.iter().map(start).collect();
+        Ok(())
+    }
+
+    pub(super) fn raw_fds(&self) -> Vec<RawFd> {
+        self.bell.iter().map(Bell::raw_fd).collect()
+    }
+
+    pub(super) fn was_woken(&mut self) -> bool {
+        let rung = self.bell.as_mut().is_some_and(Bell::was_rung);
+        // The bell may be missing or have been heard for another CPU already.
+        let fill = u64::from(self.geometry.wake_at());
+        rung || self.cpus.iter().any(|one| one.table.spill_fill() >= fill)
+    }
+
+    pub(super) fn flip(&mut self) {
+        self.cpus.iter().for_each(|one| one.table.flip());
+    }
+
+    pub(super) fn drain(&mut self, mut each: impl FnMut(Entry)) -> Drained {
+        let mut all = Drained::default();
+        for one in &self.cpus {
+            all.add(&one.table.drain(&mut each));
+        }
+        all
+    }
+
+    pub(super) fn expected(&self) -> Vec<Expected> {
+        sum(self.cpus.iter().flat_map(|one| one.events.iter()).map(Paced::expected))
+    }
+
+    pub(super) fn kernel_bytes_per_cpu(&self) -> u64 {
+        u64::from(self.geometry.total_bytes())
+    }
+}
+
+fn open_cpu(
+    request: &Request,
+    geometry: Geometry,
+    bell: Option<i32>,
+    cpu: Cpu,
+) -> Result<OneCpu, CollectError> {
+    let table = CpuTable::new(geometry).map_err(CollectError::Table)?;
+    let mut events = Vec::new();
+    for (id, sampled) in (0..).map(EventId).zip(&request.events) {
+        let refused = |refusal| CollectError::Event(sampled.event.name.clone(), refusal);
+        let made_for = Handler { geometry, table: table.raw_fd(), bell, event: id };
+        let code = handler(&made_for).ok_or(CollectError::Table(Refusal::NotUnderstood))?;
+        let program = Program::load(&code).map_err(CollectError::Program)?;
+        let asked = CpuEventRequest {
+            event: sampled.event.clone(),
+            period: sampled.period,
+            scope: Scope::Everyone,
+            chains: false,
+            maps: false,
+        };
+        let event = CpuEvent::open(&asked, cpu).map_err(refused)?;
+        event.attach(&program).map_err(refused)?;
+        events.push(Paced::new(event, id, sampled));
+    }
+    Ok(OneCpu { cpu, table, events: Arc::new(events) })
+}
+
+/// Enables what is always on, and the first of those that take turns.
+pub(super) fn begin(events: &[Paced]) -> Result<(), CollectError> {
+    let mut turn_taken = false;
+    for paced in events {
+        if paced.in_turn && std::mem::replace(&mut turn_taken, true) {
+            continue;
+        }
+        let refused = |refusal| CollectError::Event(paced.name.clone(), refusal);
+        paced.event.enable().map_err(refused)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,221 @@
+//! Counted here, from rings.
+
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+use perf::{
+    CpuEvent, CpuEventRequest, Record, RecordBody, Refusal, Ring, Scope, parse_chain, parse_record,
+};
+use vocab::{Cpu, EventId};
+
+use super::chains::ChainTable;
+use super::pace::{Expected, Paced, Pacer, sum};
+use super::program::begin;
+use super::{CollectError, Request};
+use crate::table::{Drained, Entry, Hash, PlainTable, Replacement, TableShape};
+
+/// Pages of each ring.
+const RING_PAGES: usize = 128;
+/// Entries that fell out of the table before it is time to drain.
+const SPILL: usize = 1 << 14;
+
+/// Rings and the table behind them.
+#[derive(Debug)]
+pub(super) struct RingRoute {
+    /// First to go: they use the events.
+    pacers: Vec<Pacer>,
+    /// A thread's event moves with it: its period is left alone.
+    own: bool,
+    cpus: Vec<OneCpu>,
+    request: Request,
+    chains: bool,
+    /// Events of single threads; they write into the rings above.
+    followed: Vec<CpuEvent>,
+    table: PlainTable,
+    spill: Vec<Entry>,
+    chains_seen: ChainTable,
+    counts: Drained,
+    throttled: u64,
+}
+
+#[derive(Debug)]
+struct OneCpu {
+    cpu: Cpu,
+    events: Arc<Vec<Paced>>,
+    rings: Vec<Ring>,
+}
+
+impl RingRoute {
+    pub(super) fn open(
+        request: &Request,
+        chains: bool,
+        own: bool,
+    ) -> Result<RingRoute, CollectError> {
+        let first = request.own_threads.first().copied().unwrap_or(std::process::id());
+        let scope = if own { Scope::Task(first) } else { Scope::Everyone };
+        let mut cpus = Vec::new();
+        for &cpu in &request.cpus {
+            match open_cpu(request, chains, scope, cpu) {
+                Ok(one) => cpus.push(one),
+                Err(CollectError::Event(_, Refusal::NoSuchEvent)) if !cpus.is_empty() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let mut route = RingRoute {
+            pacers: Vec::new(),
+            own,
+            cpus,
+            request: request.clone(),
+            chains,
+            followed: Vec::new(),
+            table: PlainTable::new(TableShape {
+                ways: request.geometry.ways as usize,
+                buckets: 1 << request.geometry.bucket_bits.min(20),
+                hash: Hash::Multiply,
+                replacement: Replacement::SwapToFront,
+            }),
+            spill: Vec::new(),
+            chains_seen: ChainTable::default(),
+            counts: Drained::default(),
+            throttled: 0,
+        };
+        if own {
+            route.follow(request.own_threads.get(1..).unwrap_or_default());
+        }
+        Ok(route)
+    }
+
+    pub(super) fn begin(&mut self, seed: u64) -> Result<(), CollectError> {
+        for one in &self.cpus {
+            begin(&one.events)?;
+        }
+        if !self.own {
+            let start = |one: &OneCpu| Pacer::start(one.cpu, Arc::clone(&one.events), seed);
+            self.pacers = self.cpus.iter().map(start).collect();
+        }
+        Ok(())
+    }
+
+    pub(super) fn raw_fds(&self) -> Vec<RawFd> {
+        let paced = self.cpus.iter().flat_map(|one| one.events.iter());
+        paced.map(|paced| paced.event.raw_fd()).collect()
+    }
+
+    /// Reads every ring once.
+    pub(super) fn attend(&mut self, mut other: impl FnMut(Record)) -> bool {
+        let RingRoute { cpus, table, spill, chains_seen, counts, throttled, chains, .. } = self;
+        for one in cpus {
+            for (paced, ring) in one.events.iter().zip(&mut one.rings) {
+                let read = ring.drain(|bytes| {
+                    let Some(record) = parse_record(bytes) else {
+                        counts.entries += 1;
+                        counts.lost += 1;
+                        return;
+                    };
+                    match record.body {
+                        RecordBody::Sample { pid, pc, .. } => {
+                            counts.entries += 1;
+                            spill.extend(table.count(pid, pc, paced.id));
+                            match chains.then(|| parse_chain(bytes)) {
+                                Some(Some(chain)) => chains_seen.count(pid, paced.id, chain),
+                                Some(None) => chains_seen.without += 1,
+                                None => {}
+                            }
+                        }
+                        RecordBody::Lost(lost) => {
+                            counts.entries += lost.0;
+                            counts.lost += lost.0;
+                        }
+                        RecordBody::Throttled => *throttled += 1,
+                        _ => other(record),
+                    }
+                });
+                if read.skipped_bytes > 0 {
+                    counts.entries += 1;
+                    counts.lost += 1;
+                }
+            }
+        }
+        spill.len() >= SPILL
+    }
+
+    pub(super) fn drain(&mut self, mut each: impl FnMut(Entry)) -> Drained {
+        let mut drained = std::mem::take(&mut self.counts);
+        drained.inserted = std::mem::take(&mut self.table.inserted);
+        drained.spilled = self.spill.len() as u64;
+        for entry in self.spill.drain(..).chain(self.table.drain()) {
+            drained.samples += u64::from(entry.count);
+            drained.handed += 1;
+            each(entry);
+        }
+        self.spill.shrink_to(SPILL);
+        drained
+    }
+
+    pub(super) fn take_chains(&mut self) -> Option<ChainTable> {
+        self.chains.then(|| std::mem::take(&mut self.chains_seen))
+    }
+
+    pub(super) fn expected(&self) -> Vec<Expected> {
+        sum(self.cpus.iter().flat_map(|one| one.events.iter()).map(Paced::expected))
+    }
+
+    pub(super) fn throttled(&self) -> u64 {
+        self.throttled
+    }
+
+    pub(super) fn kernel_bytes_per_cpu(&self) -> u64 {
+        (self.request.events.len() * (RING_PAGES + 1) * Ring::page_size()) as u64
+    }
+
+    /// Opens events for further threads, writing into the rings that are there.
+    pub(super) fn follow(&mut self, threads: &[u32]) -> usize {
+        let mut refused = 0;
+        for &thread in threads {
+            for one in &self.cpus {
+                for (paced, sampled) in one.events.iter().zip(&self.request.events) {
+                    let asked = asked(sampled, Scope::Task(thread), self.chains);
+                    let followed = CpuEvent::open(&asked, one.cpu).and_then(|event| {
+                        event.share_ring_of(&paced.event)?;
+                        event.enable()?;
+                        Ok(event)
+                    });
+                    match followed {
+                        Ok(event) => self.followed.push(event),
+                        // It has ended: nothing was missed.
+                        Err(Refusal::ProcessGone) => {}
+                        Err(_) => refused += 1,
+                    }
+                }
+            }
+        }
+        refused
+    }
+}
+
+fn asked(sampled: &super::Sampled, scope: Scope, chains: bool) -> CpuEventRequest {
+    CpuEventRequest {
+        event: sampled.event.clone(),
+        period: sampled.period,
+        scope,
+        chains,
+        // Whoever watches single threads hears of their maps in the same ring.
+        maps: scope != Scope::Everyone,
+    }
+}
+
+fn open_cpu(
+    request: &Request,
+    chains: bool,
+    scope: Scope,
+    cpu: Cpu,
+) -> Result<OneCpu, CollectError> {
+    let (mut events, mut rings) = (Vec::new(), Vec::new());
+    for (id, sampled) in (0..).map(EventId).zip(&request.events) {
+        let refused = |refusal| CollectError::Event(sampled.event.name.clone(), refusal);
+        let event = CpuEvent::open(&asked(sampled, scope, chains), cpu).map_err(refused)?;
+        rings.push(event.ring(RING_PAGES).map_err(refused)?);
+        events.push(Paced::new(event, id, sampled));
+    }
+    Ok(OneCpu { cpu, events: Arc::new(events), rings })
+}

@@ -1,0 +1,134 @@
+//! Processes that fork, execute, end and whose numbers come again.
+
+use super::*;
+use vocab::ImageKind;
+
+fn processes() -> Processes {
+    let kallsyms = "ffffffff81000000 T _text\nffffffff81000100 T do_syscall_64\n\
+                    ffffffff81000200 T other\nffffffff82000000 T _end\n";
+    Processes::new(KernelLayout::parse(kallsyms, ""))
+}
+
+fn mapping(pid: u32, path: &str, start: u64) -> Mapping {
+    Mapping {
+        pid: Pid(pid),
+        start: Pc(start),
+        length: 0x1000,
+        file_offset: 0,
+        executable: true,
+        path: path.into(),
+        build_id: None,
+    }
+}
+
+fn take(processes: &mut Processes, body: RecordBody) {
+    processes.take(&Record { time_ns: 0, body });
+}
+
+fn fork(processes: &mut Processes, pid: u32, parent: u32) {
+    let fork = ForkOrExit { pid: Pid(pid), parent: Pid(parent), tid: pid };
+    take(processes, RecordBody::Forked(fork));
+}
+
+fn exec(processes: &mut Processes, pid: u32, path: &str) {
+    take(processes, RecordBody::Named { pid: Pid(pid), exec: true, name: path.into() });
+    take(processes, RecordBody::Mapped(mapping(pid, path, 0x40_0000)));
+}
+
+fn exit(processes: &mut Processes, pid: u32) {
+    let exit = ForkOrExit { pid: Pid(pid), parent: Pid(1), tid: pid };
+    take(processes, RecordBody::Exited(exit));
+}
+
+fn path(processes: &mut Processes, pid: u32, pc: u64) -> Result<String, Unplaced> {
+    let place = processes.place(Pid(pid), Pc(pc))?;
+    Ok(processes.image(place.image).unwrap().path.clone())
+}
+
+#[test]
+fn a_dead_process_is_placed_until_the_drain_is_over() {
+    let mut all = processes();
+    fork(&mut all, 7, 1);
+    exec(&mut all, 7, "/bin/cc1");
+    exit(&mut all, 7);
+    assert_eq!(path(&mut all, 7, 0x40_0010).unwrap(), "/bin/cc1");
+    all.settle(|_| false);
+    assert_eq!(path(&mut all, 7, 0x40_0010), Err(Unplaced::UnknownProcess));
+    assert!(all.is_empty());
+}
+
+#[test]
+fn a_process_whose_other_threads_go_on_stays() {
+    let mut all = processes();
+    exec(&mut all, 7, "/bin/server");
+    exit(&mut all, 7);
+    all.settle(|pid| pid == Pid(7));
+    assert_eq!(path(&mut all, 7, 0x40_0010).unwrap(), "/bin/server");
+}
+
+#[test]
+fn maps_before_an_exec_answer_where_the_new_ones_do_not() {
+    let mut all = processes();
+    all.scanned(Pid(1), "sh", &[mapping(1, "/bin/sh", 0x10_0000)]);
+    fork(&mut all, 7, 1);
+    exec(&mut all, 7, "/bin/cc1");
+    assert_eq!(path(&mut all, 7, 0x10_0010).unwrap(), "/bin/sh");
+    assert_eq!(path(&mut all, 7, 0x40_0010).unwrap(), "/bin/cc1");
+    assert!(!all.place(Pid(7), Pc(0x40_0010)).unwrap().ambiguous);
+    all.settle(|_| true);
+    assert_eq!(path(&mut all, 7, 0x10_0010), Err(Unplaced::UnknownAddress));
+}
+
+#[test]
+fn two_lives_with_other_code_at_one_address_are_told() {
+    let mut all = processes();
+    exec(&mut all, 7, "/bin/a");
+    exit(&mut all, 7);
+    fork(&mut all, 7, 1);
+    exec(&mut all, 7, "/bin/b");
+    let place = all.place(Pid(7), Pc(0x40_0010)).unwrap();
+    assert!(place.ambiguous);
+    assert_eq!(all.image(place.image).unwrap().path, "/bin/b");
+}
+
+#[test]
+fn a_fork_shares_its_parents_maps_until_one_of_them_changes() {
+    let mut all = processes();
+    exec(&mut all, 1, "/bin/a");
+    fork(&mut all, 2, 1);
+    take(&mut all, RecordBody::Mapped(mapping(2, "/lib/new", 0x50_0000)));
+    assert_eq!(path(&mut all, 2, 0x50_0000).unwrap(), "/lib/new");
+    assert_eq!(path(&mut all, 1, 0x50_0000), Err(Unplaced::UnknownAddress));
+}
+
+#[test]
+fn kernel_addresses_belong_to_no_process_and_blind_spots_are_marked() {
+    let mut all = processes();
+    let place = all.place(Pid(999), Pc(0xffff_ffff_8100_0110)).unwrap();
+    assert_eq!((place.offset, place.blind), (Offset(0x110), true));
+    assert_eq!(all.image(place.image).unwrap().kind, ImageKind::Kernel);
+    assert!(!all.place(Pid(999), Pc(0xffff_ffff_8100_0200)).unwrap().blind);
+    let unknown = all.place(Pid(999), Pc(0xffff_ffff_f000_0000));
+    assert_eq!(unknown, Err(Unplaced::UnknownAddress));
+    let mut hidden = Processes::new(KernelLayout::default());
+    let found = hidden.place(Pid(1), Pc(0xffff_ffff_8100_0110));
+    assert_eq!(found, Err(Unplaced::HiddenKernel));
+}
+
+#[test]
+fn images_that_nobody_maps_are_let_go_and_the_others_keep_their_places() {
+    let mut all = processes();
+    exec(&mut all, 1, "/tmp/short-lived");
+    exec(&mut all, 1, "/bin/b");
+    exec(&mut all, 2, "/bin/c");
+    all.place(Pid(1), Pc(0xffff_ffff_8100_0110)).unwrap();
+    all.settle(|_| true);
+    assert_eq!(all.image_count(), 4);
+    all.forget_unused_images();
+    assert_eq!(all.image_count(), 3);
+    assert_eq!(path(&mut all, 1, 0x40_0000).unwrap(), "/bin/b");
+    assert_eq!(path(&mut all, 2, 0x40_0000).unwrap(), "/bin/c");
+    assert_eq!(path(&mut all, 2, 0xffff_ffff_8100_0110).unwrap(), "[kernel]");
+    exec(&mut all, 3, "/bin/c");
+    assert_eq!(all.image_count(), 3);
+}

@@ -1,0 +1,158 @@
+//! The collector on this machine's kernel. On the machine identities alone are asserted.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end here")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use collect::{CollectError, Collector, Drained, Geometry, Request, Route, Sampled};
+use vocab::{Cpu, Event, EventCode, Mode};
+
+const SMALL: Geometry = Geometry { ways: 4, bucket_bits: 2, spill_entries: 64 };
+
+fn cpus() -> Vec<Cpu> {
+    let count = std::thread::available_parallelism().map_or(1, usize::from);
+    (0..count as u32).map(Cpu).collect()
+}
+
+fn sampled(name: &str, config: u64, period: u64) -> Sampled {
+    let code = EventCode::new(1, config);
+    Sampled { event: Event { name: name.into(), code, mode: Mode::Both }, period, in_turn: false }
+}
+
+fn request(route: Route, geometry: Geometry, events: Vec<Sampled>) -> Request {
+    Request { events, cpus: cpus(), geometry, route, own_threads: Vec::new() }
+}
+
+/// None where this machine does not let us: said, not hidden.
+fn open(request: &Request) -> Option<Collector> {
+    match Collector::open(request) {
+        Ok(mut collector) => {
+            collector.begin(1).unwrap();
+            Some(collector)
+        }
+        Err(CollectError::Program(refused)) if !refused.objection.is_empty() => panic!("{refused}"),
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            None
+        }
+    }
+}
+
+/// Threads that fault pages in from many different places until told to stop.
+fn faulting(stop: &Arc<AtomicBool>) -> Vec<std::thread::JoinHandle<()>> {
+    let work = |stop: Arc<AtomicBool>| {
+        move || {
+            while !stop.load(Ordering::Relaxed) {
+                drop(std::hint::black_box(vec![1_u8; 1 << 22]));
+            }
+        }
+    };
+    (0..2).map(|_| std::thread::spawn(work(Arc::clone(stop)))).collect()
+}
+
+/// Drains over and over while handlers run; every drain must add up by itself.
+fn drains(collector: &mut Collector, rounds: usize) -> Drained {
+    let stop = Arc::new(AtomicBool::new(false));
+    let threads = faulting(&stop);
+    let mut all = Drained::default();
+    for round in 0..rounds {
+        std::thread::sleep(Duration::from_millis(1));
+        collector.attend(|_| {});
+        collector.flip();
+        let mut handed = 0;
+        let drained = collector.drain(|entry| handed += u64::from(entry.count));
+        assert!(drained.adds_up(), "round {round}: {drained:?}");
+        assert_eq!(handed, drained.samples);
+        all.add(&drained);
+    }
+    stop.store(true, Ordering::Relaxed);
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    all
+}
+
+#[test]
+fn every_drain_adds_up_while_handlers_run_and_spills_overflow() {
+    let events = vec![sampled("page-faults", 2, 1), sampled("cpu-clock", 0, 200_000)];
+    let asked = request(Route::Program, SMALL, events);
+    let Some(mut collector) = open(&asked) else { return };
+    let all = drains(&mut collector, 300);
+    assert!(all.entries > 0);
+    assert!(all.handed <= all.samples);
+}
+
+#[test]
+fn every_shape_of_table_is_accepted_by_the_kernel() {
+    for ways in [1, 2, 4, 6, 8] {
+        let geometry = Geometry { ways, bucket_bits: 3, spill_entries: 16 };
+        let asked = request(Route::Program, geometry, vec![sampled("page-faults", 2, 1)]);
+        let Some(mut collector) = open(&asked) else { return };
+        drains(&mut collector, 20);
+    }
+}
+
+#[test]
+fn a_half_full_spill_wakes_the_reader() {
+    let asked = request(Route::Program, SMALL, vec![sampled("page-faults", 2, 1)]);
+    let Some(mut collector) = open(&asked) else { return };
+    let fds = collector.raw_fds();
+    let stop = Arc::new(AtomicBool::new(false));
+    let threads = faulting(&stop);
+    // Processes come and go, so that pids and addresses differ and the tiny table overflows.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut woken = false;
+    while !woken && Instant::now() < deadline {
+        let _ = std::process::Command::new("true").status();
+        perf::wait_for_any(&fds, Duration::ZERO).unwrap();
+        woken = collector.attend(|_| {});
+    }
+    stop.store(true, Ordering::Relaxed);
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert!(woken);
+    collector.flip();
+    let drained = collector.drain(|_| {});
+    assert!(drained.adds_up() && drained.spilled >= u64::from(SMALL.wake_at()), "{drained:?}");
+}
+
+#[test]
+fn the_ring_route_adds_up_and_keeps_chains() {
+    let asked =
+        request(Route::Ring { chains: true }, SMALL, vec![sampled("cpu-clock", 0, 200_000)]);
+    let Some(mut collector) = open(&asked) else { return };
+    let all = drains(&mut collector, 100);
+    assert!(all.samples > 0);
+    let chains_seen = collector.take_chains().unwrap();
+    assert_eq!(chains_seen.samples(), all.samples);
+    assert!(chains_seen.iter().any(|(chain, _)| chain.frames.len() > 1));
+}
+
+/// Unprivileged users may do this; root sees the same.
+#[test]
+fn own_threads_can_be_followed_alone() {
+    let mut asked =
+        request(Route::Own { chains: false }, SMALL, vec![sampled("cpu-clock", 0, 500_000)]);
+    asked.own_threads = vec![std::process::id()];
+    let Some(mut collector) = open(&asked) else { return };
+    let tid: u32 = std::fs::read_link("/proc/thread-self")
+        .unwrap()
+        .file_name()
+        .and_then(|name| name.to_str()?.parse().ok())
+        .unwrap();
+    assert_eq!(collector.follow(&[tid]), 0);
+    let all = drains(&mut collector, 50);
+    assert_eq!(all.entries, all.samples + all.lost);
+    let mut strangers = 0;
+    collector.attend(|_| {});
+    collector.drain(|entry| strangers += u64::from(entry.pid.0 != std::process::id()));
+    assert_eq!(strangers, 0);
+}
+
+#[test]
+fn what_no_entry_can_hold_is_refused_in_a_sentence() {
+    assert!(Collector::check_pids(1 << 22).is_ok());
+    let error = Collector::check_pids((1 << 24) + 1).unwrap_err();
+    assert!(error.to_string().contains("16777217"));
+    let none = request(Route::Program, SMALL, Vec::new());
+    assert_eq!(Collector::open(&none).unwrap_err(), CollectError::Events(0));
+}

@@ -1,0 +1,175 @@
+//! What loads and stores meet.
+
+use super::Kernel;
+use crate::event::Event;
+use crate::stream::Access;
+use crate::testing::*;
+
+/// An arena that no cache of these kernels holds: walked in turn, every line has left before it is
+/// asked for again.
+const LINES: u64 = 256;
+
+fn line(k: u64) -> u64 {
+    k % LINES * 64
+}
+
+/// mov [rdi],eax
+const STORE_EAX: &[u8] = &[0x89, 0x07];
+
+fn part(instruction: u16, address: u64) -> Access {
+    Access { address, instruction, size: 4, is_store: true }
+}
+
+pub(super) fn kernels() -> Vec<Kernel> {
+    let small = &[("caches.l2.size_kib", "8"), ("caches.l3.size_kib", "8")];
+    vec![
+        // Every load misses the first level (64 lines) and is found in the second (1024). In
+        // steady state a line leaves for every one that comes.
+        Kernel {
+            name: "a load a line, from the second level",
+            facts: &[],
+            blocks: vec![block(0x1000, &[CHASE])],
+            round: |k| vec![(0, vec![load(0, line(k))])],
+            rounds: 2 * LINES,
+            counts: vec![
+                (Event::L1dLoadMisses, 1.0),
+                (Event::L2Data, 1.0),
+                (Event::EvictionsL1, 1.0),
+            ],
+        },
+        // The same with 128 lines in the levels behind it: each comes from memory, and is asked for once
+        // at every level.
+        Kernel {
+            name: "a load a line, from memory",
+            facts: small,
+            blocks: vec![block(0x1000, &[CHASE])],
+            round: |k| vec![(0, vec![load(0, line(k))])],
+            rounds: 2 * LINES,
+            counts: vec![
+                (Event::L2LoadMisses, 1.0),
+                (Event::L3LoadMisses, 1.0),
+                (Event::L2Misses, 1.0),
+                (Event::L3Requests, 1.0),
+                (Event::L3Misses, 1.0),
+                (Event::MemoryReads, 1.0),
+            ],
+        },
+        // Stores instead: every line comes from memory, is written, and leaves every level dirty.
+        Kernel {
+            name: "a store a line, from memory",
+            facts: small,
+            blocks: vec![block(0x1000, &[STORE_RAX])],
+            round: |k| vec![(0, vec![store(0, line(k))])],
+            rounds: 2 * LINES,
+            counts: vec![
+                (Event::L1dStoreMisses, 1.0),
+                (Event::L2StoreMisses, 1.0),
+                (Event::L3StoreMisses, 1.0),
+                (Event::WritebacksL1, 1.0),
+                (Event::WritebacksMemory, 1.0),
+            ],
+        },
+        // Two loads of one line: the first misses, the second finds it on its way.
+        Kernel {
+            name: "two loads a line",
+            facts: &[],
+            blocks: vec![block(0x1000, &[LOAD, LOAD])],
+            round: |k| vec![(0, vec![load(0, line(k)), load(1, line(k) + 8)])],
+            rounds: 2 * LINES,
+            counts: vec![(Event::L1dLoadMisses, 1.0), (Event::L1dJoins, 1.0)],
+        },
+        // A load and a store a page, 192 pages of each: more than both levels of translation hold.
+        Kernel {
+            name: "a page a round",
+            facts: &[("tlbs.page_bytes", "4096"), ("tlbs.l2d.entries", "96")],
+            blocks: vec![block(0x1000, &[LOAD, STORE_RAX])],
+            round: |k| {
+                let page = |n: u64| (n % 192) * 4096;
+                vec![(0, vec![load(0, page(k)), store(1, (1 << 40) + page(k))])]
+            },
+            rounds: 768,
+            counts: vec![
+                (Event::DtlbLoadMisses, 1.0),
+                (Event::DtlbLoadWalks, 1.0),
+                (Event::DtlbStoreMisses, 1.0),
+                (Event::DtlbStoreWalks, 1.0),
+            ],
+        },
+        // Eight bytes from the last four of a line.
+        Kernel {
+            name: "accesses across a line's end",
+            facts: &[],
+            blocks: vec![block(0x1000, &[LOAD, STORE_RAX])],
+            round: |_| vec![(0, vec![load(0, 0x803c), store(1, 0x903c)])],
+            rounds: 1000,
+            counts: vec![(Event::SplitLoads, 1.0), (Event::SplitStores, 1.0)],
+        },
+        // A load of what was just stored, and one of twice as much.
+        Kernel {
+            name: "a load after the store it needs",
+            facts: &[],
+            blocks: vec![block(0x1000, &[STORE_RAX, RELOAD_RAX])],
+            round: |_| vec![(0, vec![store(0, 0x8000), load(1, 0x8000)])],
+            rounds: 2000,
+            counts: vec![(Event::Forwards, 1.0)],
+        },
+        Kernel {
+            name: "a load after a store of half of it",
+            facts: &[],
+            blocks: vec![block(0x1000, &[STORE_EAX, RELOAD_RAX])],
+            round: |_| vec![(0, vec![part(0, 0x8000), load(1, 0x8000)])],
+            rounds: 1000,
+            counts: vec![(Event::BlockedForwards, 1.0)],
+        },
+        // Line after line, the next one guessed at every miss: the even lines miss, the odd ones
+        // were guessed. A chase, so that each is there before the next is asked for.
+        Kernel {
+            name: "the next line guessed and used",
+            facts: &[("prefetch.l1_next_line", "true")],
+            blocks: vec![block(0x1000, &[CHASE])],
+            round: |k| vec![(0, vec![load(0, line(k))])],
+            rounds: 2 * LINES,
+            counts: vec![
+                (Event::PrefetchL1, 0.5),
+                (Event::PrefetchHits, 0.5),
+                (Event::PrefetchUseful, 0.5),
+                (Event::L1dLoadMisses, 0.5),
+            ],
+        },
+        // Every other line: what is guessed is never asked for, and leaves.
+        Kernel {
+            name: "the next line guessed and not used",
+            facts: &[("prefetch.l1_next_line", "true")],
+            blocks: vec![block(0x1000, &[CHASE])],
+            round: |k| vec![(0, vec![load(0, 2 * line(k))])],
+            rounds: 2 * LINES,
+            counts: vec![(Event::PrefetchL1, 1.0), (Event::PrefetchUseless, 1.0)],
+        },
+        // Line after line of pages of 64: the third in a page shows the stream, and the 61 after
+        // it are guessed, each once.
+        Kernel {
+            name: "a stream of lines",
+            facts: &[
+                ("prefetch.l2_stream", "true"),
+                ("tlbs.page_bytes", "4096"),
+                ("caches.l2.size_kib", "8"),
+                ("caches.l3.size_kib", "8"),
+            ],
+            blocks: vec![block(0x1000, &[CHASE])],
+            round: |k| vec![(0, vec![load(0, line(k))])],
+            rounds: 2 * LINES,
+            counts: vec![(Event::PrefetchL2, 61.0 / 64.0)],
+        },
+        // Two chases and one miss register: each load waits for the other's miss, 16 cycles, and
+        // then takes its own 16.
+        Kernel {
+            name: "two chases with one miss at a time",
+            facts: &[("caches.l1d.misses", "1"), ("caches.l2.latency_cycles", "16")],
+            // mov rax,[rax] ; mov rcx,[rcx]
+            blocks: vec![block(0x1000, &[CHASE, &[0x48, 0x8b, 0x09]])],
+            round: |k| vec![(0, vec![load(0, line(2 * k)), load(1, line(2 * k + 1))])],
+            rounds: 2 * LINES,
+            counts: vec![(Event::MissWait, 32.0), (Event::Cycles, 32.0)],
+        },
+    ]
+}

@@ -1,0 +1,116 @@
+//! From the tables to counts by image and offset.
+
+use std::collections::HashSet;
+
+use collect::{Collector, Drained, Entry, Merge, Processes, Watch};
+use vocab::{EventId, Pid};
+
+use super::account::Account;
+use super::pending::Pending;
+use super::proc;
+
+/// Records of maps belong to no event.
+const NO_EVENT: EventId = EventId(u16::MAX);
+
+/// Everything between the kernel and the pending counts.
+#[derive(Debug)]
+pub(super) struct Gather {
+    pub(super) collector: Collector,
+    /// None where single threads are followed: their maps come with their samples.
+    pub(super) watch: Option<Watch>,
+    pub(super) merge: Merge,
+    pub(super) processes: Processes,
+    /// Only this user's processes can be looked at.
+    pub(super) only_user: Option<u32>,
+    /// Threads that are followed one by one, where that is so.
+    pub(super) followed: HashSet<u32>,
+}
+
+impl Gather {
+    /// Reads every ring once; says whether it is time to drain.
+    pub(super) fn attend(&mut self) -> bool {
+        let Gather { collector, watch, merge, processes, .. } = self;
+        if let Some(watch) = watch {
+            watch.read(merge);
+        }
+        let woken = collector.attend(|record| merge.push(NO_EVENT, record));
+        merge.end_round(|_, record| processes.take(&record));
+        woken || processes.changes >= MANY_CHANGES
+    }
+
+    /// Takes everything that was counted until now and adds it to the pending counts.
+    pub(super) fn drain(&mut self, pending: &mut Pending, account: &mut Account) -> Drained {
+        self.collector.flip();
+        // Twice: what is held back as too young in the first round is handed on in the second, and
+        // every map that a sample needs was written before the sample was taken.
+        self.attend();
+        self.attend();
+        self.heal(account);
+        let Gather { collector, processes, .. } = self;
+        let mut placed = 0;
+        let mut asked = HashSet::new();
+        let drained = collector.drain(|entry| {
+            placed += u64::from(entry.count);
+            place(processes, &entry, pending, account, &mut asked);
+        });
+        account.add(&drained, placed);
+        pending.take_tally(&drained);
+        if let Some(chains) = collector.take_chains() {
+            pending.take_chains(processes, &chains);
+        }
+        processes.settle(proc::is_there);
+        drained
+    }
+
+    /// Whether a thread was not followed until now; from now on it is. A thread that a followed one
+    /// started is followed with it, and following it twice would count it twice.
+    pub(super) fn is_new_thread(&mut self, thread: u32) -> bool {
+        let inherited = self.processes.name(Pid(thread)).is_some();
+        self.followed.insert(thread) && !inherited
+    }
+
+    /// Maps that found no room in their ring are read from /proc instead.
+    fn heal(&mut self, account: &mut Account) {
+        let lost = std::mem::take(&mut self.processes.lost_records);
+        if lost > 0 {
+            account.lost_maps += lost;
+            proc::scan(&mut self.processes, self.only_user);
+        }
+    }
+}
+
+/// So many beginnings and ends of processes, and process numbers may come round again before the
+/// next drain on time: the default `pid_max` is 32768.
+const MANY_CHANGES: u64 = 8192;
+
+fn place(
+    processes: &mut Processes,
+    entry: &Entry,
+    pending: &mut Pending,
+    account: &mut Account,
+    asked: &mut HashSet<Pid>,
+) {
+    let count = u64::from(entry.count);
+    if entry.pid == Pid(0) {
+        account.idle += count;
+    }
+    let mut found = processes.place(entry.pid, entry.pc);
+    // A process that no record told of may still be there to be asked, once.
+    if found.is_err() && asked.insert(entry.pid) && proc::scan_one(processes, entry.pid) {
+        found = processes.place(entry.pid, entry.pc);
+    }
+    match found {
+        Ok(placed) => {
+            account.blind += if placed.blind { count } else { 0 };
+            account.ambiguous += if placed.ambiguous { count } else { 0 };
+            match pending.store(processes, placed, entry) {
+                true => account.stored += count,
+                false => account.dropped += count,
+            }
+        }
+        Err(reason) => {
+            *account.unplaced.entry(reason).or_default() += count;
+            pending.leave_out(reason, count);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Counts on their way to the database.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
+
+use collect::{ChainTable, Drained, Entry, Placed, Processes};
+use vocab::{
+    Count, Epoch, Event, Image, ImageId, ImageKind, Owner, Pid, Place, Process, ProcessId, Profile,
+    Slice, Source, Spot, Stack, Unplaced,
+};
+
+use super::{aside, head};
+
+/// Distinct places that are held while the database takes none: about 20 MB. Beyond them samples of
+/// new places are counted as lost.
+const MOST_SPOTS: usize = 200_000;
+/// Distinct places at which it is time to append, whatever the clock says: memory stays small.
+const MANY_SPOTS: usize = 30_000;
+
+/// What is kept apart beside image, offset and event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Apart {
+    pub(super) processes: bool,
+    pub(super) slice: Option<Slice>,
+}
+
+/// Counts since the last append.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) profile: Profile,
+    pub(super) apart: Apart,
+    /// Images as `Processes` numbers them → as the profile does.
+    ids: Vec<Option<ImageId>>,
+    owners: HashMap<Pid, ProcessId>,
+    /// Images whose facts are in this epoch already, by hash: their names would be large.
+    described: HashSet<u64>,
+    hasher: RandomState,
+    /// Images whose file could not be read.
+    pub(super) vanished: u64,
+    /// The last of them.
+    pub(super) last_vanished: Option<String>,
+    /// Processes whose own code was sampled: its names are to be copied.
+    pub(super) made_code: BTreeSet<Pid>,
+    /// Images seen in mount namespaces that are not ours.
+    pub(super) foreign: Vec<(PathBuf, Image)>,
+}
+
+impl Pending {
+    pub(super) fn new(epoch: Epoch, events: Vec<Event>, apart: Apart) -> Pending {
+        Pending {
+            profile: Profile::empty(epoch, Source::Measured, events),
+            apart,
+            ids: Vec::new(),
+            owners: HashMap::new(),
+            described: HashSet::new(),
+            hasher: RandomState::new(),
+            vanished: 0,
+            last_vanished: None,
+            made_code: BTreeSet::new(),
+            foreign: Vec::new(),
+        }
+    }
+
+    /// Everything has been written: empty again, for the same epoch or another.
+    pub(super) fn clear(&mut self, epoch: Epoch) {
+        if epoch != self.profile.epoch {
+            self.described.clear();
+        }
+        let events = std::mem::take(&mut self.profile.events);
+        self.profile = Profile::empty(epoch, Source::Measured, events);
+        self.ids = Vec::new();
+        self.owners = HashMap::new();
+    }
+
+    /// Whether nothing happened since the last append.
+    pub(super) fn is_empty(&self) -> bool {
+        self.profile.tally.taken() == Count::ZERO
+    }
+
+    /// Whether it is time to append, whatever the clock says.
+    pub(super) fn is_large(&self) -> bool {
+        self.profile.counts.len() + self.profile.apart.len() >= MANY_SPOTS
+    }
+
+    /// Counts an entry; false if there is no room, and then it counts as lost.
+    pub(super) fn store(&mut self, processes: &Processes, placed: Placed, entry: &Entry) -> bool {
+        let count = Count(u64::from(entry.count));
+        let Some(image) = self.image(processes, placed.image, entry.pid) else {
+            self.profile.tally.lost += count;
+            return false;
+        };
+        let spot = Spot { image, offset: placed.offset, event: entry.event };
+        let full = self.profile.counts.len() + self.profile.apart.len() >= MOST_SPOTS;
+        if full && !self.profile.counts.contains_key(&spot) {
+            self.profile.tally.lost += count;
+            return false;
+        }
+        if placed.blind {
+            self.profile.tally.blind += count;
+        }
+        let owner = Owner { process: self.owner(processes, entry.pid), slice: self.apart.slice };
+        self.profile.store_for(spot, owner, count);
+        true
+    }
+
+    pub(super) fn leave_out(&mut self, reason: Unplaced, count: u64) {
+        self.profile.leave_out(reason, Count(count));
+    }
+
+    /// What the handlers counted themselves.
+    pub(super) fn take_tally(&mut self, drained: &Drained) {
+        let tally = &mut self.profile.tally;
+        tally.lost += Count(drained.lost);
+        tally.entries = Some(tally.entries.unwrap_or_default() + Count(drained.entries));
+    }
+
+    /// Chains of callers, frame by frame.
+    pub(super) fn take_chains(&mut self, processes: &mut Processes, chains: &ChainTable) {
+        for (chain, count) in chains.iter() {
+            let frames = chain.frames.iter().map(|&pc| {
+                let placed = processes.place(chain.pid, vocab::Pc(pc)).ok()?;
+                let image = self.image(processes, placed.image, chain.pid)?;
+                Some(Place { image, offset: placed.offset })
+            });
+            let stack = Stack { event: chain.event, frames: frames.collect() };
+            *self.profile.stacks.entry(stack).or_default() += Count(count);
+        }
+    }
+
+    fn image(&mut self, processes: &Processes, id: ImageId, pid: Pid) -> Option<ImageId> {
+        let place = id.0 as usize;
+        if self.ids.len() <= place {
+            self.ids.resize(place + 1, None);
+        }
+        if let Some(Some(known)) = self.ids.get(place) {
+            return Some(*known);
+        }
+        let image = processes.image(id)?;
+        let ours = ImageId(self.profile.images.len() as u32);
+        self.profile.images.push(image.clone());
+        if let Some(slot) = self.ids.get_mut(place) {
+            *slot = Some(ours);
+        }
+        let new =
+            image.kind == ImageKind::File && self.described.insert(self.hasher.hash_one(image));
+        if let ImageKind::Generated(maker) = image.kind {
+            self.made_code.insert(maker);
+        }
+        if new {
+            if let Some(namespace) = aside::foreign_namespace(pid) {
+                self.foreign.push((namespace, image.clone()));
+            }
+            match head::open(pid, &image.path).and_then(|file| head::read(&file)) {
+                Some(head) if image.build_id.is_none() || head.build_id == image.build_id => {
+                    self.profile.facts.insert(ours, head.facts);
+                }
+                _ => {
+                    self.vanished += 1;
+                    self.last_vanished = Some(image.path.clone());
+                }
+            }
+        }
+        Some(ours)
+    }
+
+    fn owner(&mut self, processes: &Processes, pid: Pid) -> Option<ProcessId> {
+        if !self.apart.processes {
+            return None;
+        }
+        if let Some(&known) = self.owners.get(&pid) {
+            return Some(known);
+        }
+        let name = processes.name(pid).unwrap_or_default().to_owned();
+        let id = self.profile.process_id(&Process { pid, name });
+        self.owners.insert(pid, id);
+        Some(id)
+    }
+}
