@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
 
-use crate::modelled::ModelAsk;
+use crate::modelled::{CountAsk, ModelAsk};
 
 /// Who listens to the program.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,6 +28,8 @@ pub enum Listener {
     Null,
     /// A modelled core.
     Model(ModelAsk),
+    /// A modelled core whose counters take turns.
+    Count(Box<CountAsk>),
 }
 
 impl Listener {
@@ -111,6 +113,16 @@ impl Settings {
             Listener::Socket(path) => line("socket", path.as_os_str())?,
             Listener::Hash => line("listener", OsStr::new("hash"))?,
             Listener::Null => line("listener", OsStr::new("null"))?,
+            Listener::Count(ask) => {
+                line("count", OsStr::new(&ask.model.to_line()))?;
+                if ask.logs.as_os_str().as_bytes().contains(&b'\n') {
+                    return Err(SettingsError::Path(ask.logs.clone()));
+                }
+                let machine = &ask.model.machine;
+                fs::write(Settings::machine_path(dir), machine).map_err(SettingsError::Io)?;
+                let counting = Settings::counting_path(dir);
+                fs::write(counting, ask.to_text()).map_err(SettingsError::Io)?;
+            }
             Listener::Model(ask) => {
                 line("model", OsStr::new(&ask.to_line()))?;
                 fs::write(Settings::machine_path(dir), &ask.machine).map_err(SettingsError::Io)?;
@@ -123,14 +135,20 @@ impl Settings {
     pub fn read(dir: &Path) -> Result<Settings, SettingsError> {
         // Only a modelled core has a machine; parsing finds out whether one is missing.
         let machine = fs::read_to_string(Settings::machine_path(dir)).unwrap_or_default();
-        Settings::parse(&fs::read(Settings::path(dir)).map_err(SettingsError::Io)?, machine)
+        let counting = fs::read_to_string(Settings::counting_path(dir)).unwrap_or_default();
+        let text = fs::read(Settings::path(dir)).map_err(SettingsError::Io)?;
+        Settings::parse(&text, machine, &counting)
+    }
+
+    fn counting_path(dir: &Path) -> PathBuf {
+        dir.join("counting")
     }
 
     fn machine_path(dir: &Path) -> PathBuf {
         dir.join("machine.toml")
     }
 
-    fn parse(text: &[u8], mut machine: String) -> Result<Settings, SettingsError> {
+    fn parse(text: &[u8], mut machine: String, counting: &str) -> Result<Settings, SettingsError> {
         let (mut qemu, mut seed, mut listener) = (None, None, None);
         for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let bad = || SettingsError::Line(String::from_utf8_lossy(line).into_owned());
@@ -157,6 +175,12 @@ impl Settings {
                     let text = std::str::from_utf8(value).map_err(|_| bad())?;
                     let ask = ModelAsk::from_line(text, std::mem::take(&mut machine));
                     listener = Some(Listener::Model(ask.ok_or_else(bad)?));
+                }
+                (b"count", _) => {
+                    let text = std::str::from_utf8(value).map_err(|_| bad())?;
+                    let model = ModelAsk::from_line(text, std::mem::take(&mut machine));
+                    let ask = CountAsk::from_text(counting, model.ok_or_else(bad)?);
+                    listener = Some(Listener::Count(Box::new(ask.ok_or_else(bad)?)));
                 }
                 (b"listener", b"null") => listener = Some(Listener::Null),
                 _ => return Err(bad()),
@@ -195,7 +219,7 @@ mod tests {
         for text in ["qemu=/q\n", "listener=null\n", "qemu", "qemu=/q\nseed=x\n", "what=ever\n"] {
             assert!(
                 matches!(
-                    Settings::parse(text.as_bytes(), String::new()),
+                    Settings::parse(text.as_bytes(), String::new(), ""),
                     Err(SettingsError::Line(_))
                 ),
                 "{text}"

@@ -18,8 +18,9 @@ const BENDS_MAX: usize = 10;
 pub(super) struct Pieces {
     at_nodes: Vec<Vec<f64>>,
     integrals: Vec<f64>,
-    /// The inverse of the normal equations does not depend on the event.
+    /// The normal equations' left side, which does not depend on the event.
     normal: Vec<Vec<f64>>,
+    knots: Vec<f64>,
 }
 
 impl Pieces {
@@ -28,11 +29,7 @@ impl Pieces {
         if anchors < 2 {
             return None;
         }
-        let rate = |reading: &Reading| match reading.counts.get(..2) {
-            Some(&[cycles, instructions]) if cycles > 0 => instructions as f64 / cycles as f64,
-            _ => 0.0,
-        };
-        let all: Vec<f64> = readings.iter().map(rate).collect();
+        let all: Vec<f64> = readings.iter().map(per_cycle).collect();
         let mut sorted = all.clone();
         sorted.sort_by(f64::total_cmp);
         let bends = (frame.len() / SLICES_A_BEND).min(BENDS_MAX);
@@ -57,12 +54,33 @@ impl Pieces {
                 row.iter_mut().zip(&step).for_each(|(cell, b)| *cell += a * b);
             }
         }
-        (normal.first()?.first()? > &0.0).then_some(Pieces { at_nodes, integrals, normal })
+        (normal.first()?.first()? > &0.0).then_some(Pieces { at_nodes, integrals, normal, knots })
+    }
+
+    /// What is left at the nodes, and what is explained of the rate in every slice.
+    pub(super) fn explained_everywhere(
+        &self,
+        rates: &[f64],
+        readings: &[Reading],
+    ) -> (Vec<f64>, Vec<f64>) {
+        let (left, slopes) = self.fit(rates);
+        let at = |reading: &Reading| {
+            let x = per_cycle(reading);
+            let hinges = self.knots.iter().enumerate().map(|(k, &knot)| hinge(k, knot, x));
+            hinges.zip(&slopes).map(|(piece, slope)| piece * slope).sum()
+        };
+        (left, readings.iter().map(at).collect())
     }
 
     /// Fits the steps between neighbours. What is left at the nodes, the integral of what was
     /// explained, and how many numbers were fitted.
     pub(super) fn explain(&self, rates: &[f64]) -> (Vec<f64>, f64, usize) {
+        let (left, slopes) = self.fit(rates);
+        let explained = self.integrals.iter().zip(&slopes).map(|(a, b)| a * b).sum();
+        (left, explained, slopes.len())
+    }
+
+    fn fit(&self, rates: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let mut right = vec![0.0; self.integrals.len()];
         for (y, x) in rates.windows(2).zip(self.at_nodes.windows(2)) {
             let step = y[1] - y[0];
@@ -73,7 +91,15 @@ impl Pieces {
         let slopes = solve(self.normal.clone(), right);
         let dot = |pieces: &[f64]| pieces.iter().zip(&slopes).map(|(a, b)| a * b).sum::<f64>();
         let left = rates.iter().zip(&self.at_nodes).map(|(y, x)| y - dot(x)).collect();
-        (left, dot(&self.integrals), slopes.len())
+        (left, slopes)
+    }
+}
+
+/// Instructions per cycle of a slice.
+fn per_cycle(reading: &Reading) -> f64 {
+    match reading.counts.get(..2) {
+        Some(&[cycles, instructions]) if cycles > 0 => instructions as f64 / cycles as f64,
+        _ => 0.0,
     }
 }
 

@@ -49,7 +49,7 @@ fn means(lags: &[(f64, f64)]) -> (f64, f64) {
 ///
 /// A walk makes the rest easier to predict than noise of the same size, so only as much of it is
 /// believed as the data insist on: the fit less its standard error.
-fn walk_part(squares: &[f64], lags: &[(f64, f64)]) -> f64 {
+pub(super) fn walk_part(squares: &[f64], lags: &[(f64, f64)]) -> f64 {
     const AROUND: usize = 6;
     let (inverse, lag) = means(lags);
     let mut sums = [0.0_f64; 6];

@@ -47,12 +47,12 @@ fn one_slice_has_no_spread_and_says_so() {
 #[test]
 fn a_series_keeps_what_was_counted_and_interpolates_between() {
     let mut readings = Vec::new();
-    for k in 0..5 {
+    for k in 0..9 {
         let group = usize::from(k % 4 != 0);
         readings.push(reading(group, [100, 50, 10 * k]));
     }
-    // Counted in slices 0 and 4: 0 and 40.
+    // Counted in slices 0, 4 and 8: 0, 40 and 80; smoothed to 10, 40 and 70.
     let series = series(&two_groups(), &readings, 2).unwrap();
-    let rounded: Vec<f64> = series.iter().map(|count| count.round()).collect();
-    assert_eq!(rounded, [0.0, 10.0, 20.0, 30.0, 40.0]);
+    let rounded: Vec<f64> = series.iter().map(|count| (10.0 * count).round() / 10.0).collect();
+    assert_eq!(rounded, [0.0, 17.5, 25.0, 32.5, 40.0, 47.5, 55.0, 62.5, 80.0]);
 }

@@ -18,6 +18,12 @@ pub(crate) fn make(plugin: &'static Plugin, thread: u32) -> Box<dyn CoreListener
         Listener::Model(ask) => {
             tracer::modelled::make(ask, results, thread).unwrap_or_else(|| Box::new(Null))
         }
+        Listener::Count(ask) => {
+            match tracer::modelled::counting::Counting::new(ask, results, thread) {
+                Some(counting) => Box::new(counting),
+                None => Box::new(Null),
+            }
+        }
         Listener::Trace(_) | Listener::Socket(_) => match &plugin.trace {
             Some(trace) => Box::new(Recorder::new(trace.clone(), results, thread)),
             None => Box::new(Null),

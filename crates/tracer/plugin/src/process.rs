@@ -103,6 +103,10 @@ fn sink(listener: &Listener) -> Option<Sink> {
     match listener {
         Listener::Trace(path) => Some(Sink::File(path.clone())),
         Listener::Socket(path) => Some(Sink::Socket(path.clone())),
-        Listener::Tally { .. } | Listener::Hash | Listener::Null | Listener::Model(_) => None,
+        Listener::Tally { .. }
+        | Listener::Hash
+        | Listener::Null
+        | Listener::Model(_)
+        | Listener::Count(_) => None,
     }
 }

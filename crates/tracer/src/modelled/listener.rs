@@ -87,6 +87,11 @@ impl<C: Accounting> Modelled<C> {
         }
     }
 
+    /// The core.
+    pub fn core(&self) -> &C {
+        &self.core
+    }
+
     #[cold]
     fn publish_totals(&mut self) {
         self.totals_due = TOTALS_EVERY;

@@ -11,10 +11,12 @@
 //! most [`ROWS_EVERY`]; a program that ends by itself leaves both whole.
 
 mod ask;
+pub mod counting;
 mod listener;
 mod read;
 
 pub use ask::{CoreAsk, ModelAsk};
+pub use counting::CountAsk;
 pub use listener::{Modelled, ROWS_EVERY, TOTALS_EVERY, make};
 pub use read::{InstructionRow, ModelledThread};
 
