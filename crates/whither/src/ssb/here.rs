@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use counters::{Ask, NOBODY, On, Outcome, Session, Slicing};
 use perf::{Bystander, Held, Inherit, ProcessFd, StopRequest, wait_for_any};
 use pmu::log::{Header, Record, Slice};
+use pmu::schedule::SLICE_CYCLES;
 use vocab::Source;
 
 use super::account::{Account, Clock};
@@ -14,6 +15,7 @@ use super::painter::Painter;
 use super::screen::Origin;
 use crate::cli::{Here, SsbJob};
 use crate::failure::{Failure, RUN_FAILED, passed_on};
+use crate::modelled_counters::Turn;
 use crate::output::Output;
 use crate::run::{exec_failure, find_program};
 use crate::stat::{Constants, count_failure};
@@ -43,7 +45,11 @@ pub(super) fn watch(job: &SsbJob, here: &Here, output: &Output) -> Result<u8, Fa
 
 fn open(here: &Here, on: On) -> Result<Session, Failure> {
     let mut ask = Ask::new(here.events.events.clone(), on);
-    ask.slicing = Slicing::Own { slice: here.turns.slice, however_short: false };
+    let slice = match &here.turns.slice {
+        Some(Turn::Of(slice)) => *slice,
+        _ => counters::Slice::Cycles(SLICE_CYCLES),
+    };
+    ask.slicing = Slicing::Own { slice, however_short: false };
     ask.counters = here.turns.counters;
     ask.seed = here.turns.seed;
     ask.inherit = Inherit::All;

@@ -57,9 +57,10 @@ fn on_model(job: &SsbJob, on: &OnModel, output: &Output) -> Result<u8, Failure> 
     let ask = Ask {
         program: &on.program,
         machine: &on.machine,
+        machine_text: &on.machine_text,
         events: &on.events,
         counters: on.turns.counters,
-        slice: Some(on.turns.slice),
+        slice: on.turns.slice.clone(),
         seed: on.turns.seed,
     };
     let turns = Turns::plan(&ask)?;

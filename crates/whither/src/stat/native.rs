@@ -11,6 +11,7 @@ use super::batch::{Batch, CountRow, Missing, Total};
 use super::measures::{Constants, Slices, measures};
 use crate::cli::StatJob;
 use crate::failure::{Failure, RUN_FAILED};
+use crate::modelled_counters::Turn;
 use crate::run::{Program, exec_failure};
 
 /// How long to sleep where nothing else says when to look again.
@@ -326,7 +327,10 @@ fn slicing(job: &StatJob) -> Slicing {
     if job.rotates {
         return Slicing::Kernel;
     }
-    let slice = job.slice.unwrap_or(Slice::Nanoseconds(counters::SLICE_NS));
+    let slice = match &job.slice {
+        Some(Turn::Of(slice)) => *slice,
+        _ => Slice::Nanoseconds(counters::SLICE_NS),
+    };
     Slicing::Own { slice, however_short: false }
 }
 

@@ -65,7 +65,7 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
     context.progress.finish();
     result.seeds.insert("order of turns".to_owned(), serde_json::json!(context.seed));
     result.notes.push(
-        "events take turns in slices of 200,000 cycles, so that every point is an estimate; times \
+        "events take turns in slices of 5,000 cycles, so that every point is an estimate; times \
          are the process's own at the machine's clock"
             .to_owned(),
     );

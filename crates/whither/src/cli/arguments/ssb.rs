@@ -36,8 +36,8 @@ pub(crate) struct SsbArguments {
     /// Count only so many events at a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) counters: Option<u32>,
-    /// How long a turn is: cycles, or with a unit (1ms, 50us, 100000instructions)
-    /// [default: 200000 cycles]
+    /// How long a turn is: cycles, or with a unit (1ms, 50us, 100000instructions); on a modelled
+    /// core of any event (500l2-misses) [default: 200000 cycles; 5000 on a modelled core]
     #[arg(long, value_name = "N")]
     pub(crate) slice: Option<String>,
     /// Where the order of turns comes from

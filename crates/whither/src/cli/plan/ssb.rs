@@ -4,14 +4,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use counters::Slice;
 use model::machine::Machine;
-use pmu::schedule::SLICE_CYCLES;
 use pmu::{Breakdown, EventList, nearest};
 
-use super::stat::{Names, slice};
+use super::stat::{Names, turn};
 use crate::cli::arguments::{SsbArguments, SsbModeArgument};
 use crate::failure::{Failure, RUN_FAILED};
+use crate::modelled_counters::Turn;
 
 /// A watch, with every name resolved.
 #[derive(Debug)]
@@ -53,6 +52,8 @@ pub(crate) struct Here {
 pub(crate) struct OnModel {
     pub(crate) program: Vec<OsString>,
     pub(crate) machine: Machine,
+    /// The text of its file.
+    pub(crate) machine_text: String,
     pub(crate) events: EventList,
     pub(crate) breakdown: Breakdown,
     pub(crate) turns: Turns,
@@ -62,7 +63,8 @@ pub(crate) struct OnModel {
 #[derive(Clone, Debug)]
 pub(crate) struct Turns {
     pub(crate) counters: Option<u32>,
-    pub(crate) slice: Slice,
+    /// None: the default.
+    pub(crate) slice: Option<Turn>,
     pub(crate) seed: u64,
     pub(crate) log: Option<PathBuf>,
 }
@@ -98,10 +100,11 @@ fn interval(milliseconds: f64) -> Result<Duration, Failure> {
 }
 
 fn turns(arguments: &SsbArguments) -> Result<Turns, Failure> {
-    let slice = arguments.slice.as_deref().map(slice).transpose()?;
+    let is_modelled = arguments.machine.is_some();
+    let slice = arguments.slice.as_deref().map(|text| turn(text, is_modelled)).transpose()?;
     Ok(Turns {
         counters: arguments.counters,
-        slice: slice.unwrap_or(Slice::Cycles(SLICE_CYCLES)),
+        slice,
         seed: arguments.seed,
         log: arguments.log.clone(),
     })
@@ -112,12 +115,12 @@ fn on_model(arguments: SsbArguments) -> Result<OnModel, Failure> {
         return Err(failed("the modelled core runs no kernel and counts in user mode only")
             .remedy("leave --mode out, or watch on this machine"));
     }
-    let (machine, _) = crate::model::find_machine(arguments.machine.as_deref())?;
+    let (machine, machine_text) = crate::model::find_machine(arguments.machine.as_deref())?;
     let names = Names::modelled()?;
     let breakdown = breakdown(&names, &arguments.set)?;
     let events = names.parse(&breakdown.events().join(","))?;
     let turns = turns(&arguments)?;
-    Ok(OnModel { program: arguments.program, machine, events, breakdown, turns })
+    Ok(OnModel { program: arguments.program, machine, machine_text, events, breakdown, turns })
 }
 
 fn here(arguments: SsbArguments) -> Result<Here, Failure> {
