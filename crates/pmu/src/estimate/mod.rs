@@ -15,6 +15,7 @@ mod integrate;
 mod line;
 mod linear;
 mod series;
+mod tail;
 mod total;
 
 pub use linear::linear;

@@ -9,6 +9,9 @@ use crate::{Grouping, Reading};
 /// Slices that must have counted an event before the anchors are asked to explain it.
 const SLICES_MIN: usize = 20;
 
+/// What a line over instructions per cycle may leave of the squared steps and be used.
+const EXPLAINED_MAX: f64 = 0.7;
+
 /// An event's count in every slice: as counted where it was, else interpolated between the rates
 /// (per cycle) of the slices that counted before and after. Where instructions per cycle explain a
 /// part of the event, only the rest is interpolated. `None` if it was never counted.
@@ -27,10 +30,12 @@ pub fn series(grouping: &Grouping, readings: &[Reading], event: usize) -> Option
     }
     let pieces =
         Pieces::new(&frame, readings, grouping.anchors).filter(|_| rates.len() >= SLICES_MIN);
-    let (left, explained) = match &pieces {
-        Some(pieces) => pieces.explained_everywhere(&rates, readings),
-        None => (rates.clone(), vec![0.0; readings.len()]),
-    };
+    let steps = |list: &[f64]| list.windows(2).map(|w| (w[1] - w[0]).powi(2)).sum::<f64>();
+    let fitted = pieces.map(|pieces| pieces.explained_everywhere(&rates, readings));
+    // A line that explains little only adds its own error.
+    let (left, explained) = fitted
+        .filter(|(left, _)| steps(left) < EXPLAINED_MAX * steps(&rates))
+        .unwrap_or_else(|| (rates.clone(), vec![0.0; readings.len()]));
     let squares: Vec<f64> = left.windows(2).map(|w| (w[1] - w[0]).powi(2)).collect();
     let walk = if squares.len() >= SLICES_MIN { walk_part(&squares, &frame.lags) } else { 0.0 };
     let smooth = smoothed(&left, walk);

@@ -8,7 +8,7 @@ use super::explain::Pieces;
 use super::frame::Frame;
 use super::integrate::{Integral, integrate};
 use super::line::Line;
-use super::{Counted, Estimator, linear};
+use super::{Counted, Estimator, linear, tail};
 use crate::{Grouping, Reading};
 
 /// Slices that must have counted an event before anything but scaling is tried.
@@ -78,9 +78,11 @@ fn one(line: &Line, frame: &Frame, pieces: Option<&Pieces>) -> Option<Counted> {
         Some(fitted) if fitted.variance < plain.variance => (Estimator::Regression, fitted),
         _ => (Estimator::PerCycle, plain),
     };
+    let counts: Vec<f64> = frame.nodes().filter_map(|(place, _)| line.count(place)).collect();
+    let beyond = tail::beyond(&counts, frame.share);
     let estimate = Estimate {
         value: best.value.max(line.counted as f64),
-        standard_uncertainty: best.variance.sqrt(),
+        standard_uncertainty: (best.variance + beyond * beyond).sqrt(),
         degrees_of_freedom: best.degrees_of_freedom,
     };
     Some(Counted { estimate, counted: line.counted, share: frame.share, slices: n, estimator })

@@ -13,7 +13,7 @@ mod circuit;
 mod load;
 mod network;
 mod pod;
-mod rng;
+pub(crate) mod rng;
 mod scene;
 mod sentences;
 mod sources;

@@ -6,5 +6,9 @@
 //!            └► sums: the truth ────────────────────────────────────► compared
 //! ```
 
+pub mod chart;
 pub mod columns;
+pub mod judge;
+pub mod kl;
+pub mod replay;
 pub mod truth;

@@ -85,9 +85,8 @@ pub fn replay(sums: &Sums, grouping: &Grouping, plan: Plan) -> (Vec<Reading>, Ve
         let passed = cycles.partition_point(|&sum| sum < turn.until);
         let to = passed.clamp(from + 1, sums.slices());
         let group = grouping.groups.get(turn.group).map_or(&[][..], |g| g.events.as_slice());
-        let count = |&event: &usize| {
-            events.get(event).map_or(0, |&event| sums.between(event, from, to))
-        };
+        let count =
+            |&event: &usize| events.get(event).map_or(0, |&event| sums.between(event, from, to));
         let counts = group.iter().map(count).collect();
         let reading = Reading { group: turn.group, round: turn.round, counts };
         scheduler.observe(grouping, &reading);

@@ -11,10 +11,16 @@ mod dcpi_table;
 mod model_accuracy;
 mod model_agreement;
 mod model_speed;
+mod mux_alias;
+mod mux_coverage;
+mod mux_kl;
+mod mux_series;
+mod mux_sweep;
 mod mux_total;
 mod peers;
 mod shares;
 mod ssb_gcc;
+mod ssb_modes;
 mod suite;
 
 use crate::context::Context;
@@ -43,7 +49,13 @@ pub const ROWS: &[Row] = &[
     Row { name: "model-speed", run: model_speed::run, smoke: None },
     Row { name: "model-accuracy", run: model_accuracy::run, smoke: None },
     Row { name: "dcpi-copy", run: dcpi_copy::run, smoke: Some(dcpi_copy::run) },
-    Row { name: "mux-total", run: mux_total::run, smoke: None },
+    Row { name: "mux-total", run: mux_total::run, smoke: Some(mux_total::smoke) },
+    Row { name: "mux-kl", run: mux_kl::run, smoke: Some(mux_kl::smoke) },
+    Row { name: "mux-series", run: mux_series::run, smoke: None },
+    Row { name: "mux-sweep", run: mux_sweep::run, smoke: None },
+    Row { name: "mux-coverage", run: mux_coverage::run, smoke: Some(mux_coverage::smoke) },
+    Row { name: "mux-alias", run: mux_alias::run, smoke: Some(mux_alias::run) },
+    Row { name: "ssb-modes", run: ssb_modes::run, smoke: None },
     Row { name: "shares", run: shares::run, smoke: None },
     Row { name: "ssb-gcc", run: ssb_gcc::run, smoke: None },
     Row { name: "dcpi-overhead", run: dcpi_overhead::run, smoke: None },

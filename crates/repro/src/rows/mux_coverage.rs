@@ -1,0 +1,122 @@
+//! How often the ± of a multiplexed count tells the truth.
+
+use std::collections::BTreeMap;
+
+use metrology::{Coverage, share};
+use serde_json::json;
+use show::{Cell, Column, Row, Table, Tone, Unit};
+
+use crate::context::Context;
+use crate::hear;
+use crate::mux::judge::{
+    EVENTS, Judged, MACHINE, SLICE_CYCLES, TRACE_CYCLES, each_program, each_trace, judge, quantile,
+    seeds,
+};
+use crate::mux::truth::Question;
+use crate::result::{Figure, RowResult};
+
+const SEEDS: u64 = 20;
+/// A decade with fewer intervals says nothing about 95 %.
+const INTERVALS_MIN: usize = 100;
+const QUICK: &[&str] = &["art", "bzip2", "mcf"];
+
+const COLUMNS: [Column; 5] = [
+    Column::text("program", "program or decade"),
+    Column::number("intervals", "intervals"),
+    Column::number("held", "hold the truth"),
+    Column::number("half_width", "median half-width"),
+    Column::number("linear_held", "linear's hold"),
+];
+
+pub(super) fn run(context: &Context) -> Result<RowResult, String> {
+    let names = if context.quick { QUICK } else { &[] };
+    let seeds = seeds(context, SEEDS);
+    let question = Question::by_cycles(MACHINE);
+    let (found, mut result) = each_program(context, names, &question, |_, sums| {
+        let mut judged = Vec::new();
+        for &seed in &seeds {
+            judged.extend(judge(sums, SLICE_CYCLES, seed)?);
+        }
+        Ok(judged)
+    })?;
+    fill(&mut result, &found, context.size_name(), SLICE_CYCLES);
+    result.versions.insert("repro".to_owned(), json!(hear::version(context)?));
+    result.seeds.insert("events and orders".to_owned(), json!(seeds));
+    Ok(result)
+}
+
+/// The same on traces of the repository, in shorter slices.
+pub(super) fn smoke(context: &Context) -> Result<RowResult, String> {
+    let seeds = seeds(context, SEEDS);
+    let found = each_trace(context, |_, sums| {
+        let mut judged = Vec::new();
+        for &seed in &seeds {
+            judged.extend(judge(sums, TRACE_CYCLES, seed)?);
+        }
+        Ok(judged)
+    })?;
+    let mut result = RowResult::default();
+    fill(&mut result, &found, "recorded", TRACE_CYCLES);
+    Ok(result)
+}
+
+fn fill(result: &mut RowResult, found: &[(String, Vec<Judged>)], size: &str, slice: u64) {
+    result.caption = format!(
+        "{size} size; {MACHINE}, {EVENTS} events in 10 groups, slices of {slice} cycles; 95 % \
+         intervals of every event that happened, program × event × seed; half-widths in parts of the \
+         truth"
+    );
+    result.detail = Table { columns: COLUMNS.to_vec(), ..Table::default() };
+    let mut decades: BTreeMap<i32, Vec<Judged>> = BTreeMap::new();
+    for judged in found.iter().flat_map(|(_, judged)| judged) {
+        decades.entry(judged.decade()).or_default().push(*judged);
+    }
+    let programs = found.iter().map(|(name, judged)| cells(name, judged));
+    let by_decade = decades.iter().map(|(decade, judged)| cells(&format!("10^{decade}"), judged));
+    let rows = programs.chain(by_decade).map(|cells| Row::Cells(Tone::Plain, cells));
+    result.detail.rows = rows.collect();
+    let all: Vec<Judged> = found.iter().flat_map(|(_, judged)| judged).copied().collect();
+    let held = all.iter().filter(|j| j.holds()).count();
+    if let Some((value, interval)) = share(held as u64, all.len() as u64, Coverage::P95) {
+        let scaled = interval.scaled(100.0);
+        result.ours.push(Figure::measured("coverage_pct", 100.0 * value, scaled));
+    }
+    let rated = decades.values().filter(|judged| judged.len() >= INTERVALS_MIN);
+    let worst = rated.map(|judged| covered(judged)).max_by(|a, b| {
+        let off = |pct: f64| (pct - 95.0).abs();
+        off(*a).total_cmp(&off(*b))
+    });
+    result.ours.extend(worst.map(|pct| Figure::exact("worst_decade_pct", pct)));
+    let widths: Vec<f64> = all.iter().map(half_width).collect();
+    let median = quantile(&widths, 0.5).map(|width| Figure::exact("half_width_pct", 100.0 * width));
+    result.ours.extend(median);
+    let linear = all.iter().filter(|j| j.linear.interval(Coverage::P95).holds(j.truth)).count();
+    let linear = 100.0 * linear as f64 / all.len().max(1) as f64;
+    result.ours.push(Figure::exact("linear_coverage_pct", linear));
+    result.ours.push(Figure::exact("intervals", all.len() as f64));
+    result.notes.push(format!(
+        "the worst decade is the one whose coverage is farthest from 95 %, above or below, of those \
+         with at least {INTERVALS_MIN} intervals; intervals of one program and event under different \
+         seeds share their program, so the ± of the coverage is too small"
+    ));
+}
+
+fn half_width(judged: &Judged) -> f64 {
+    judged.ours.interval(Coverage::P95).half_width() / judged.truth
+}
+
+fn covered(judged: &[Judged]) -> f64 {
+    100.0 * judged.iter().filter(|j| j.holds()).count() as f64 / judged.len().max(1) as f64
+}
+
+fn cells(name: &str, judged: &[Judged]) -> Vec<Cell> {
+    let widths: Vec<f64> = judged.iter().map(half_width).collect();
+    let linear = judged.iter().filter(|j| j.linear.interval(Coverage::P95).holds(j.truth)).count();
+    vec![
+        Cell::text(name),
+        Cell::Number(judged.len() as f64, Unit::Number),
+        Cell::Number(covered(judged) / 100.0, Unit::Share),
+        quantile(&widths, 0.5).map_or(Cell::Empty, |width| Cell::Number(width, Unit::Share)),
+        Cell::Number(linear as f64 / judged.len().max(1) as f64, Unit::Share),
+    ]
+}
