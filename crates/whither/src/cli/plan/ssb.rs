@@ -25,7 +25,7 @@ pub(crate) struct SsbJob {
 #[derive(Debug)]
 pub(crate) enum Watched {
     /// A program or a process on the machine.
-    Here(Here),
+    Here(Box<Here>),
     /// A program on a modelled core.
     Modelled(Box<OnModel>),
     /// A counter log.
@@ -86,7 +86,7 @@ pub(super) fn ssb_job(arguments: SsbArguments) -> Result<SsbJob, Failure> {
     let whom = match (&arguments.follow, &arguments.machine) {
         (Some(log), _) => Watched::Log(log.clone()),
         (None, Some(_)) => Watched::Modelled(Box::new(on_model(arguments)?)),
-        (None, None) => Watched::Here(here(arguments)?),
+        (None, None) => Watched::Here(Box::new(here(arguments)?)),
     };
     Ok(SsbJob { whom, interval, is_plain })
 }
