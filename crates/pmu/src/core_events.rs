@@ -118,6 +118,11 @@ impl CoreEvents {
         }
     }
 
+    /// Whether it has an event of that name, in any case of letters.
+    pub fn has(&self, name: &str) -> bool {
+        self.event.iter().any(|event| event.name.eq_ignore_ascii_case(name))
+    }
+
     /// Where the choice of processors comes from.
     pub fn host_source(&self) -> &str {
         &self.host.source

@@ -45,6 +45,13 @@ pub enum EventError {
         /// Those that are there.
         known: Vec<String>,
     },
+    /// An event of this core, whose PMU is not there.
+    NoPmu {
+        /// As typed.
+        name: String,
+        /// The core.
+        core: String,
+    },
     /// A breakpoint that is none.
     Breakpoint {
         /// As typed.
@@ -79,6 +86,9 @@ impl fmt::Display for EventError {
             EventError::Terms(error) => error.fmt(f),
             EventError::NoDevice { name, known } => {
                 write!(f, "this machine has no PMU '{name}'; it has {}", known.join(", "))
+            }
+            EventError::NoPmu { name, core } => {
+                write!(f, "'{name}' is an event of {core}, whose PMU this machine does not show")
             }
             EventError::Breakpoint { spelling } => write!(
                 f,
@@ -223,11 +233,19 @@ impl Dictionary {
             return Err(EventError::Empty);
         }
         let mode = modifier.map_or(Ok(Mode::Both), |letters| mode(spelling, letters))?;
-        let code = self.code(name).ok_or_else(|| EventError::Unknown {
-            name: name.into(),
-            nearest: nearest(name, self.names()).map(str::to_owned),
-        })?;
+        let code = self.code(name).ok_or_else(|| self.unknown(name))?;
         Ok(Event { name: name.into(), code, mode })
+    }
+
+    fn unknown(&self, name: &str) -> EventError {
+        let of_core = |core: &&crate::CoreEvents| core.has(name);
+        match self.core.as_ref().filter(of_core) {
+            Some(core) => EventError::NoPmu { name: name.into(), core: core.title.clone() },
+            None => EventError::Unknown {
+                name: name.into(),
+                nearest: nearest(name, self.names()).map(str::to_owned),
+            },
+        }
     }
 
     fn code(&self, name: &str) -> Option<EventCode> {

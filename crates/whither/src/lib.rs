@@ -28,6 +28,7 @@ mod prof;
 mod progress;
 mod record;
 mod run;
+mod ssb;
 mod stat;
 
 use std::ffi::OsString;
@@ -53,6 +54,7 @@ fn execute(plan: &Plan) -> Result<u8, Failure> {
         Job::Run(job) => run::run(job, &plan.output),
         Job::Model(job) => model::model(job, &plan.output),
         Job::Calibrate(job) => calibrate::calibrate(job, &plan.output).map(|()| 0),
+        Job::Ssb(job) => ssb::ssb(job, &plan.output),
         Job::Stat(job) => stat::stat(job, &plan.output),
         Job::Measure(job) => measure::measure(job, &plan.output),
         Job::Daemon(job) => daemon::daemon(job, &plan.output),

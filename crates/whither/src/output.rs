@@ -94,13 +94,18 @@ impl Output {
         })
     }
 
-    /// What the reader's screen is like.
-    pub(crate) fn page(&self) -> Page {
-        let terminal = self.file.is_none()
+    /// Whether a person sees it as it is written.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.file.is_none()
             && match self.stream {
                 Stream::Stdout => io::stdout().is_terminal(),
                 Stream::Stderr => io::stderr().is_terminal(),
-            };
+            }
+    }
+
+    /// What the reader's screen is like.
+    pub(crate) fn page(&self) -> Page {
+        let terminal = self.is_terminal();
         let colour = match self.colour {
             ColourChoice::Always => Colour::On,
             ColourChoice::Auto if terminal && wants_colour() => Colour::On,

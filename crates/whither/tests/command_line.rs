@@ -33,6 +33,7 @@ fn help_is_as_recorded() {
         (&["measure", "--help"], "help-measure.txt"),
         (&["list", "--help"], "help-list.txt"),
         (&["stat", "--help"], "help-stat.txt"),
+        (&["ssb", "--help"], "help-ssb.txt"),
     ] {
         let output = whither(arguments);
         assert_eq!(output.status.code(), Some(0));
@@ -67,7 +68,7 @@ fn every_command_gets_a_manual_page() {
 
 #[test]
 fn mistakes_get_one_sentence_and_the_right_status() {
-    let cases: [(&[&str], i32, &str); 18] = [
+    let cases: [(&[&str], i32, &str); 23] = [
         (&["docter"], 2, "'doctor'"),
         (&["list", "evnts"], 2, "'events'"),
         (&[], 2, "Usage"),
@@ -85,6 +86,11 @@ fn mistakes_get_one_sentence_and_the_right_status() {
         (&["stat", "--slice", "5 parsecs", "true"], 125, "no length of a turn"),
         (&["stat", "-C", "9-1", "true"], 125, "no list of CPUs"),
         (&["stat", "--machine", "zen4", "-e", "cycles:k", "true"], 125, "user mode only"),
+        (&["ssb"], 125, "PROGRAM"),
+        (&["ssb", "--machine", "zen4", "--set", "sbs", "true"], 125, "did you mean 'ssb'?"),
+        (&["ssb", "--machine", "zen4", "--mode", "kernel", "true"], 125, "user mode only"),
+        (&["ssb", "--machine", "zen4", "no-such-program-here"], 127, "no-such-program-here"),
+        (&["ssb", "--follow", "/etc/passwd"], 1, "not a counter log"),
         (&["stat", "no-such-program-here"], 127, "no program 'no-such-program-here'"),
     ];
     for (arguments, status, words) in cases {

@@ -65,6 +65,22 @@ fn terms_of_a_pmu_and_its_own_names() {
 }
 
 #[test]
+fn an_event_of_the_core_needs_the_cores_pmu() {
+    let mut dictionary = dictionary();
+    dictionary.core = crate::cores().unwrap().into_iter().find(|core| core.name == "zen4");
+    let parsed = dictionary.parse_event("ex_no_retire.empty:u").unwrap();
+    assert_eq!((parsed.code, parsed.mode), (EventCode::new(4, 0x01d6), Mode::User));
+    let split = dictionary.parse_event("de_no_dispatch_per_slot.backend_stalls").unwrap();
+    assert_eq!(split.code.config, 0x1_0000_1ea0);
+    dictionary.devices.clear();
+    let said = dictionary.parse_event("ex_no_retire.empty").unwrap_err().to_string();
+    assert_eq!(
+        said,
+        "'ex_no_retire.empty' is an event of AMD Zen 4, whose PMU this machine does not show"
+    );
+}
+
+#[test]
 fn breakpoints_as_perf_spells_them() {
     let code = |text: &str| parse(text).unwrap().code;
     let of = |config, config1, config2| EventCode { kind: BREAKPOINT, config, config1, config2 };

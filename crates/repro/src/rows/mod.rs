@@ -23,6 +23,7 @@ mod mux_threads;
 mod mux_total;
 mod peers;
 mod shares;
+mod ssb_gcc;
 mod ssb_modes;
 mod ssb_overhead;
 mod suite;
@@ -66,6 +67,7 @@ pub const ROWS: &[Row] = &[
     Row { name: "ssb-overhead", run: ssb_overhead::run, smoke: None },
     Row { name: "dcpi-copy", run: dcpi_copy::run, smoke: Some(dcpi_copy::run) },
     Row { name: "shares", run: shares::run, smoke: None },
+    Row { name: "ssb-gcc", run: ssb_gcc::run, smoke: None },
     Row { name: "dcpi-overhead", run: dcpi_overhead::run, smoke: None },
     Row { name: "dcpi-space", run: dcpi_space::run, smoke: None },
     Row { name: "dcpi-table", run: dcpi_table::run, smoke: None },

@@ -1,33 +1,31 @@
 //! The modelled core's counters, as a stream of counter-log records.
 //!
 //! ```text
-//! program ─► qemu-user ─► blocks, accesses ─► FastCore, one a thread ──► Multiplexer ─► Record
-//!                                             exact counts of every event  few counters
+//! program ─► qemu-user + plugin: a core a thread, its counters taking turns
+//!                     └─ a log a process, in a folder of ours ─► followed here ─► Record
 //! ```
 //!
-//! The core knows every count exactly; what comes out is what its few counters saw, slice by
-//! slice, as a kernel would read them. User mode only: qemu-user runs no kernel.
+//! What comes out is what the core's few counters saw, slice by slice, as a kernel would read
+//! them, while the program runs. User mode only: qemu-user runs no kernel.
 
-mod core;
+mod folder;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 use counters::Slice;
-use model::machine::{Machine, PmuFacts};
+use model::core::Settings;
+use model::machine::Machine;
 use pmu::log::{Header, Record};
-use pmu::schedule::{Plan, SLICE_CYCLES};
-use pmu::{Counters, EventList, Grouping, Limit, Multiplexer, Rule, group};
-use tracer::launch::{Finished, Launch};
-use tracer::record::ProcessRecord;
-use tracer::results::ProcessKey;
-use tracer::stream::{InstructionStream, Live, StreamError};
-use tracer::trace::Audience;
+use pmu::schedule::Plan;
+use pmu::{EventList, Grouping, Limit, Rule, group};
+use tracer::launch::{Finished, Launch, LaunchError};
+use tracer::modelled::counting::{CountError, MODE, SLICE_CYCLES, SOURCE};
+use tracer::modelled::{CoreAsk, CountAsk, ModelAsk};
+use tracer::settings::Listener;
 
-use self::core::CountedCore;
+use self::folder::LogFolder;
 use crate::failure::{Failure, RUN_FAILED};
 
 /// What is to be counted on which core.
@@ -35,15 +33,30 @@ use crate::failure::{Failure, RUN_FAILED};
 pub(crate) struct Ask<'a> {
     pub(crate) program: &'a [OsString],
     pub(crate) machine: &'a Machine,
+    /// The text of the machine's file.
+    pub(crate) machine_text: &'a str,
     pub(crate) events: &'a EventList,
-    /// Instead of the machine's own number.
+    /// Fewer general counters than the machine has.
     pub(crate) counters: Option<u32>,
-    pub(crate) slice: Option<Slice>,
+    pub(crate) slice: Option<Turn>,
     pub(crate) seed: u64,
 }
 
-/// The anchors of every group: what a slice is measured in.
+/// How long a turn is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Turn {
+    /// As on the machine itself.
+    Of(Slice),
+    /// So many occurrences of an event of the modelled core.
+    OfEvent(u64, String),
+}
+
+/// The anchors of every group.
 const ANCHORS: [&str; 2] = ["cycles", "instructions"];
+/// No event happens more often than this in a cycle, nor in an instruction.
+const PER_CYCLE_MAX: u64 = 16;
+/// How often the logs are looked at.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// How turns are taken, decided before anything runs.
 #[derive(Clone, Debug)]
@@ -55,107 +68,92 @@ pub(crate) struct Turns {
     seed: u64,
 }
 
+fn failed(what: impl Into<String>) -> Failure {
+    Failure::new(RUN_FAILED, what)
+}
+
 impl Turns {
     /// Groups the events for the machine's counters.
     pub(crate) fn plan(ask: &Ask<'_>) -> Result<Turns, Failure> {
-        let units = units(ask.events);
-        let counters = counters(&ask.machine.pmu, ask.counters);
-        let grouping = group(&counters, &ANCHORS, &units)
-            .map_err(|error| Failure::new(RUN_FAILED, error.to_string()))?;
-        let clock_mhz = u64::from(ask.machine.identity.clock_mhz);
-        let (boundary, slice) = match ask.slice {
-            None => (0, SLICE_CYCLES),
-            Some(Slice::Cycles(cycles)) => (0, cycles),
-            Some(Slice::Instructions(count)) => (1, count),
-            Some(Slice::Nanoseconds(ns)) => (0, (ns.saturating_mul(clock_mhz) / 1000).max(1)),
+        let facts = &ask.machine.pmu;
+        // The longest slice in which no register can wrap.
+        let longest = match facts.width_bits {
+            width @ 0..=63 => ((1_u64 << width) - 1) / PER_CYCLE_MAX,
+            _ => u64::MAX,
         };
+        let clock_mhz = u64::from(ask.machine.identity.clock_mhz);
+        let (boundary, slice) = match &ask.slice {
+            None => ("cycles", SLICE_CYCLES.min(longest)),
+            Some(Turn::Of(Slice::Cycles(cycles))) => ("cycles", *cycles),
+            Some(Turn::Of(Slice::Instructions(count))) => ("instructions", *count),
+            Some(Turn::Of(Slice::Nanoseconds(ns))) => {
+                ("cycles", (ns.saturating_mul(clock_mhz) / 1000).max(1))
+            }
+            Some(Turn::OfEvent(count, event)) => (event.as_str(), *count),
+        };
+        if slice > longest {
+            let error = CountError::Wraps { slice, width_bits: facts.width_bits };
+            return Err(failed(error.to_string()));
+        }
+        let mut anchors = ANCHORS.to_vec();
+        if !anchors.contains(&boundary) {
+            anchors.push(boundary);
+        }
+        let counters = rationed(ask.machine, ask.counters)?;
+        let grouping = group(&counters, &anchors, &units(ask.events, &anchors))
+            .map_err(|error| failed(error.to_string()))?;
         let header = Header {
-            source: "modelled core".into(),
+            source: SOURCE.into(),
             machine: ask.machine.name.clone(),
-            mode: "user".into(),
-            boundary: ANCHORS.get(boundary).copied().unwrap_or_default().into(),
+            mode: MODE.into(),
+            boundary: boundary.into(),
             slice,
             events: grouping.events.clone(),
             anchors: grouping.anchors,
             groups: grouping.groups.iter().map(|group| group.events.clone()).collect(),
         };
+        let boundary = grouping.find(boundary).unwrap_or(0);
         Ok(Turns { grouping, header, boundary, seed: ask.seed })
-    }
-
-    fn multiplexer(&self, thread: u64) -> Multiplexer {
-        let groups = self.grouping.groups.len();
-        let plan = Plan::even(groups, self.header.slice, self.seed.wrapping_add(thread));
-        Multiplexer::new(self.grouping.clone(), plan, self.boundary)
     }
 }
 
 /// Braces stay together; anchors are in every group already.
-fn units(events: &EventList) -> Vec<Vec<String>> {
-    let is_anchor = |name: &str| ANCHORS.contains(&name);
+fn units(events: &EventList, anchors: &[&str]) -> Vec<Vec<String>> {
     let mut units = Vec::new();
-    for (place, event) in events.events.iter().enumerate() {
+    for place in 0..events.events.len() {
         let group = events.groups.iter().find(|group| group.contains(&place));
         let members = group.cloned().unwrap_or_else(|| vec![place]);
         if members.first() != Some(&place) {
             continue;
         }
         let names = members.iter().filter_map(|member| events.events.get(*member));
-        let names: Vec<String> =
-            names.map(|event| event.name.clone()).filter(|name| !is_anchor(name)).collect();
+        let names: Vec<String> = names
+            .map(|event| event.name.clone())
+            .filter(|name| !anchors.contains(&name.as_str()))
+            .collect();
         if !names.is_empty() {
             units.push(names);
         }
-        let _ = event;
     }
     units
 }
 
-/// The machine's counters as grouping wants them.
-fn counters(facts: &PmuFacts, asked: Option<u32>) -> Counters {
-    let rules = facts.constraints.iter().map(|constraint| Rule {
-        events: constraint.events.clone(),
-        limit: Limit::Only(constraint.counters.clone()),
-        source: String::new(),
-    });
-    Counters {
-        general: asked.unwrap_or(facts.general),
-        fixed: facts.fixed.clone(),
-        free: Vec::new(),
-        // A ration of one's own knows no such limits: the counters that they name may be gone.
-        rules: if asked.is_some() { Vec::new() } else { rules.collect() },
+/// The machine's counters, or the first few of them.
+fn rationed(machine: &Machine, asked: Option<u32>) -> Result<pmu::Counters, Failure> {
+    let mut counters = model::pmu::counters(&machine.pmu);
+    let Some(asked) = asked else { return Ok(counters) };
+    if asked > counters.general {
+        let (name, has) = (&machine.name, counters.general);
+        return Err(failed(format!("{name} has {has} general counters, not {asked}")));
     }
-}
-
-/// Runs the program on modelled cores; `take` hears every record as it comes.
-pub(crate) fn run(
-    ask: &Ask<'_>,
-    turns: &Turns,
-    mut take: impl FnMut(Received) -> Result<(), Failure>,
-) -> Result<Finished, Failure> {
-    let (name, arguments) = ask
-        .program
-        .split_first()
-        .ok_or_else(|| Failure::new(RUN_FAILED, "no program was named"))?;
-    let launch = Launch { arguments: arguments.to_vec(), ..Launch::new(name) };
-    let live = Live { launch, plugin: crate::model::PLUGIN };
-    let (to, from) = channel();
-    let mut cores = Cores::new(ask.machine, turns, to);
-    thread::scope(|scope| {
-        let player = scope.spawn(move || live.play(&mut cores));
-        take(Received::Record(Record::Header(turns.header.clone())))?;
-        listen(&from, &mut take)?;
-        let played =
-            player.join().map_err(|_| Failure::new(RUN_FAILED, "the modelled core failed"))?;
-        let (replayed, finished) = played.map_err(failure)?;
-        if !replayed.broken.is_empty() || replayed.skipped_bytes > 0 {
-            let what = "a part of the program's instructions was lost on the way".to_owned();
-            take(Received::Damage(what))?;
+    counters.general = asked;
+    let within = |rule: &mut Rule| {
+        if let Limit::Only(places) = &mut rule.limit {
+            places.retain(|place| *place < asked);
         }
-        if let Some(sentence) = finished.missing_instruction() {
-            take(Received::Damage(sentence.to_owned()))?;
-        }
-        Ok(finished)
-    })
+    };
+    counters.rules.iter_mut().for_each(within);
+    Ok(counters)
 }
 
 /// What is heard of a run.
@@ -167,75 +165,95 @@ pub(crate) enum Received {
     Damage(String),
 }
 
-fn listen(
-    from: &Receiver<Record>,
-    take: &mut impl FnMut(Received) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    // Ends when the last core and the audience are gone.
-    for record in from {
-        take(Received::Record(record))?;
-    }
-    Ok(())
-}
-
-fn failure(error: StreamError) -> Failure {
-    match error {
-        StreamError::Launch(error) => crate::model::failure(error),
-        other => Failure::new(RUN_FAILED, other.to_string()),
-    }
-}
-
-/// A core for every thread.
-struct Cores {
-    machine: Arc<Machine>,
-    turns: Turns,
-    to: Sender<Record>,
-    /// The programs that are known; a process becomes another one by exec.
-    names: BTreeMap<ProcessKey, String>,
-    threads: u64,
-}
-
-impl Cores {
-    fn new(machine: &Machine, turns: &Turns, to: Sender<Record>) -> Cores {
-        Cores {
-            machine: Arc::new(machine.clone()),
-            turns: turns.clone(),
-            to,
-            names: BTreeMap::new(),
-            threads: 0,
+/// Runs the program on modelled cores; `take` hears every record as it comes.
+pub(crate) fn run(
+    ask: &Ask<'_>,
+    turns: &Turns,
+    mut take: impl FnMut(Received) -> Result<(), Failure>,
+) -> Result<Finished, Failure> {
+    let (name, arguments) =
+        ask.program.split_first().ok_or_else(|| failed("no program was named"))?;
+    let mut folder = LogFolder::create()
+        .map_err(|error| failed(format!("no place for the counters' logs: {error}")))?;
+    let listener = Listener::Count(Box::new(CountAsk {
+        model: ModelAsk {
+            name: ask.machine.name.clone(),
+            machine: ask.machine_text.to_owned(),
+            core: CoreAsk::Fast,
+            settings: Settings::default(),
+        },
+        grouping: turns.grouping.clone(),
+        plan: Plan::even(turns.grouping.groups.len(), turns.header.slice, turns.seed),
+        boundary: turns.boundary,
+        logs: folder.path().to_owned(),
+    }));
+    let launch = Launch { arguments: arguments.to_vec(), listener, ..Launch::new(name) };
+    take(Received::Record(Record::Header(turns.header.clone())))?;
+    let finished = thread::scope(|scope| {
+        let player = scope.spawn(|| launch.run(crate::model::PLUGIN));
+        while !player.is_finished() {
+            folder.look(&mut take)?;
+            thread::sleep(LOOK);
         }
+        let finished: Result<Finished, LaunchError> =
+            player.join().map_err(|_| failed("the thread that waits for the program died"))?;
+        finished.map_err(crate::model::failure)
+    })?;
+    folder.look(&mut take)?;
+    if let Some(sentence) = finished.missing_instruction() {
+        take(Received::Damage(sentence.to_owned()))?;
     }
-}
-
-impl Audience for Cores {
-    type Core = CountedCore;
-
-    fn thread(&mut self, process: ProcessKey, thread: u32) -> CountedCore {
-        let turns = self.turns.multiplexer(self.threads);
-        self.threads += 1;
-        CountedCore::new(
-            &self.machine,
-            turns,
-            self.turns.boundary,
-            (process.pid, thread),
-            self.to.clone(),
-        )
-    }
-
-    fn record(&mut self, process: ProcessKey, record: &ProcessRecord) {
-        let ProcessRecord::Program { path } = record else { return };
-        let is_new = self.names.insert(process, path.clone()).is_none_or(|known| known != *path);
-        if is_new {
-            let record = Record::Process { pid: process.pid, parent: 0, name: path.clone() };
-            // Nobody listens any more: then nobody is told.
-            let _ = self.to.send(record);
-        }
-    }
-
-    fn ended(&mut self, _: ProcessKey, _: u32, core: CountedCore) {
-        core.finish();
-    }
+    Ok(finished)
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    fn list(names: &str) -> EventList {
+        let mut list = EventList::default();
+        for name in names.split(',') {
+            let code = vocab::EventCode::new(u32::MAX, 0);
+            let mode = vocab::Mode::User;
+            list.events.push(vocab::Event { name: name.into(), code, mode });
+            list.typed.push(name.into());
+        }
+        list
+    }
+
+    fn ask<'a>(machine: &'a Machine, events: &'a EventList, counters: Option<u32>) -> Ask<'a> {
+        let machine_text = "";
+        Ask { program: &[], machine, machine_text, events, counters, slice: None, seed: 3 }
+    }
+
+    #[test]
+    fn what_cannot_be_counted_together_is_named() {
+        let machine = Machine::named("ppc970").unwrap();
+        let mut events = list("uops,loads,stores,branches,calls,returns,flops");
+        let plan = |events: &EventList, counters| Turns::plan(&ask(&machine, events, counters));
+        // Eight counters, two of them for the anchors.
+        assert_eq!(plan(&events, None).unwrap().grouping.groups.len(), 2);
+        assert_eq!(plan(&events, Some(4)).unwrap().grouping.groups.len(), 4);
+        events.groups = vec![(0..7).collect()];
+        let error = plan(&events, None).unwrap_err().sentence();
+        assert!(error.contains("cannot be counted within {uops,loads"), "{error}");
+        assert!(plan(&events, Some(9)).unwrap_err().sentence().contains("has 8 general counters"));
+    }
+
+    #[test]
+    fn slices_are_of_anything_that_is_counted_and_never_wrap_a_register() {
+        let events = list("uops");
+        let plan = |name: &str, slice: Option<Turn>| {
+            let machine = Machine::named(name).unwrap();
+            let ask = Ask { slice, ..ask(&machine, &events, None) };
+            Turns::plan(&ask).map(|turns| (turns.header.boundary, turns.header.slice))
+        };
+        assert_eq!(plan("zen4", None).unwrap(), ("cycles".into(), SLICE_CYCLES));
+        let branches = Turn::OfEvent(700, "branches".into());
+        assert_eq!(plan("zen4", Some(branches)).unwrap(), ("branches".into(), 700));
+        // Sixteen bits, sixteen events a cycle.
+        assert_eq!(plan("alpha21164", None).unwrap().1, 4095);
+        let long = Turn::Of(Slice::Cycles(200_000));
+        assert!(plan("alpha21164", Some(long)).unwrap_err().sentence().contains("16 bits"));
+    }
+}

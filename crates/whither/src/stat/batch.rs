@@ -71,6 +71,18 @@ impl Total {
         }
     }
 
+    /// A total as formulas need it.
+    pub(crate) fn plain(estimate: Estimate) -> Total {
+        Total {
+            estimate,
+            interval: estimate.interval(Coverage::P95),
+            share: 1.0,
+            running_ns: 0,
+            estimator: "",
+            spread_pct: None,
+        }
+    }
+
     /// Whether nothing was inferred.
     pub(crate) fn is_exact(&self) -> bool {
         self.estimator == pmu::estimate::Estimator::Exact.word()

@@ -25,9 +25,14 @@ use crate::cli::{Form, StatJob, Whom};
 use crate::failure::{Failure, RUN_FAILED, passed_on};
 use crate::output::Output;
 use crate::run::{Program, find_program};
+pub(crate) use batch::{CountRow, Missing, Total};
+pub(crate) use measures::{Constants, Given, Slices, modifiers};
+pub(crate) use modelled::constants;
+pub(crate) use native::count_failure;
+pub(crate) use sink::Sink;
+
 use batch::{Batch, over_runs};
 use native::Measured;
-use sink::Sink;
 use view::About;
 
 const NEEDS_PMU: &str = "hardware events (cycles, instructions, cache misses) need a PMU, which \
@@ -40,7 +45,7 @@ pub(crate) fn stat(job: &StatJob, output: &Output) -> Result<u8, Failure> {
         false => Some(find_program(&job.program)?),
     };
     let mut sink = Sink::open(output, job.appends)?;
-    if let Some((machine, _)) = &job.machine {
+    if let Some(machine) = &job.machine {
         return on_model(job, machine, &mut sink);
     }
     let (events, lack) = countable(job)?;
@@ -69,7 +74,11 @@ pub(crate) fn stat(job: &StatJob, output: &Output) -> Result<u8, Failure> {
 }
 
 /// The same on a modelled core.
-fn on_model(job: &StatJob, machine: &Machine, sink: &mut Sink<'_>) -> Result<u8, Failure> {
+fn on_model(
+    job: &StatJob,
+    machine: &(Machine, String),
+    sink: &mut Sink<'_>,
+) -> Result<u8, Failure> {
     let mut printer = Printer { job, has_heading: false };
     let mut runs = Vec::new();
     for _ in 0..job.repeat {
@@ -84,7 +93,7 @@ fn on_model(job: &StatJob, machine: &Machine, sink: &mut Sink<'_>) -> Result<u8,
             title: format!("whither stat: {}", words.join(" ")),
             facts: last.facts.clone(),
             notes: last.notes.clone(),
-            caption: caption(runs.len(), &format!("modelled: {}; ", machine.title)),
+            caption: caption(runs.len(), &format!("modelled: {}; ", machine.0.title)),
         };
         let batches: Vec<Batch> = runs.into_iter().map(|run| run.batch).collect();
         printer.total(&over_runs(&batches), &about, sink)?;

@@ -29,15 +29,16 @@ pub(super) struct Modelled {
 /// Runs the program once on modelled cores.
 pub(super) fn program(
     job: &StatJob,
-    machine: &Machine,
+    (machine, machine_text): &(Machine, String),
     interval: &mut Interval<'_>,
 ) -> Result<Modelled, Failure> {
     let ask = Ask {
         program: &job.program,
         machine,
+        machine_text,
         events: &job.events,
         counters: job.counters,
-        slice: job.slice,
+        slice: job.slice.clone(),
         seed: job.seed,
     };
     let turns = Turns::plan(&ask)?;
@@ -101,6 +102,29 @@ fn facts(
     ]
 }
 
+/// Slices kept of a thread before neighbours are put together: a minute's worth, and still tens of
+/// thousands afterwards.
+const SLICES_MAX: usize = 1 << 17;
+
+/// Every two slices of a group as one, where the first of the two stood.
+fn paired(readings: Vec<Reading>) -> Vec<Reading> {
+    let mut waiting = BTreeMap::<usize, usize>::new();
+    let mut kept: Vec<Reading> = Vec::with_capacity(readings.len() / 2 + 1);
+    for reading in readings {
+        match waiting.remove(&reading.group).and_then(|place| kept.get_mut(place)) {
+            Some(first) => {
+                let sums = first.counts.iter_mut().zip(&reading.counts);
+                sums.for_each(|(sum, count)| *sum = sum.saturating_add(*count));
+            }
+            None => {
+                waiting.insert(reading.group, kept.len());
+                kept.push(reading);
+            }
+        }
+    }
+    kept
+}
+
 type Threads = BTreeMap<(u32, u32), Vec<Reading>>;
 
 /// The slices so far.
@@ -127,7 +151,11 @@ impl<'a> Tally<'a> {
         if self.job.interval.is_some() {
             self.lap.entry(who).or_default().push(reading.clone());
         }
-        self.whole.entry(who).or_default().push(reading);
+        let whole = self.whole.entry(who).or_default();
+        whole.push(reading);
+        if whole.len() > SLICES_MAX {
+            *whole = paired(std::mem::take(whole));
+        }
     }
 
     fn clock_hz(&self) -> f64 {
@@ -198,4 +226,23 @@ pub(crate) fn constants(machine: &Machine) -> Constants {
         ("line-bytes", f64::from(machine.caches.l1d.line_bytes)),
         ("bytes", 1.0),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_keep_every_groups_sum() {
+        let reading = |k: u64| Reading { group: (k % 3) as usize, round: k, counts: vec![10 + k] };
+        let before: Vec<Reading> = (0..100).map(reading).collect();
+        let after = paired(before.clone());
+        assert!(after.len() < 55, "{}", after.len());
+        let sum = |readings: &[Reading], group| -> u64 {
+            readings.iter().filter(|r| r.group == group).map(|r| r.counts[0]).sum()
+        };
+        for group in 0..3 {
+            assert_eq!(sum(&before, group), sum(&after, group));
+        }
+    }
 }

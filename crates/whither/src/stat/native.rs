@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use counters::{Ask, CountError, On, Outcome, Session, Slice, Slicing};
 use perf::{Bystander, Ended, Held, Inherit, ProcessFd, Running, StopRequest, wait_for_any};
 use pmu::EventList;
-use pmu::estimate::Estimator;
 use vocab::Event;
 
 use super::batch::{Batch, CountRow, Missing, Total};
 use super::measures::{Constants, Slices, measures};
 use crate::cli::StatJob;
 use crate::failure::{Failure, RUN_FAILED};
+use crate::modelled_counters::Turn;
 use crate::run::{Program, exec_failure};
 
 /// How long to sleep where nothing else says when to look again.
@@ -327,7 +327,10 @@ fn slicing(job: &StatJob) -> Slicing {
     if job.rotates {
         return Slicing::Kernel;
     }
-    let slice = job.slice.unwrap_or(Slice::Nanoseconds(counters::SLICE_NS));
+    let slice = match &job.slice {
+        Some(Turn::Of(slice)) => *slice,
+        _ => Slice::Nanoseconds(counters::SLICE_NS),
+    };
     Slicing::Own { slice, however_short: false }
 }
 
@@ -343,8 +346,7 @@ fn total(outcomes: &[Outcome], place: usize, time_ns: u64) -> Result<Total, Miss
             is_supported: !matches!(why, counters::NotCounted::Refused(_)),
             why: why.to_string(),
         })?;
-        let one =
-            Total { estimator: word(outcome, counted.estimator), ..Total::of(counted, time_ns) };
+        let one = Total::of(counted, time_ns);
         sum = Some(match sum {
             None => one,
             Some(sum) => added(&sum, &one),
@@ -359,15 +361,6 @@ fn is_opened(outcome: &Outcome, place: usize) -> bool {
         matches!(event.total, Err(counters::NotCounted::Refused(_)))
     };
     outcome.events.get(place).is_some_and(|event| !refused(event))
-}
-
-/// Where there are no cycles to go by, slices are measured in time.
-fn word(outcome: &Outcome, estimator: Estimator) -> &'static str {
-    let by_time = outcome.grouping.events.first().is_some_and(|anchor| anchor == counters::TIME);
-    match estimator {
-        Estimator::PerCycle if by_time => "per-time",
-        other => other.word(),
-    }
 }
 
 fn added(a: &Total, b: &Total) -> Total {
@@ -402,7 +395,7 @@ fn turns(outcomes: &[Outcome]) -> String {
 }
 
 /// The sentence where nothing can be counted.
-pub(super) fn count_failure(error: &CountError) -> Failure {
+pub(crate) fn count_failure(error: &CountError) -> Failure {
     let failure = failed(error.to_string());
     match error {
         CountError::NoneCounts(_, refusal) if !refusal.is_permission() => {

@@ -9,6 +9,7 @@ mod model;
 mod prof;
 mod record;
 mod run;
+mod ssb;
 mod stat;
 
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ pub(crate) use self::model::{CoreArgument, ModeArgument, ModelArguments};
 pub(crate) use self::prof::{By, ProfArguments};
 pub(crate) use self::record::RecordArguments;
 pub(crate) use self::run::{RunArguments, SyntaxArgument};
+pub(crate) use self::ssb::{SsbArguments, SsbModeArgument};
 pub(crate) use self::stat::StatArguments;
 use crate::output::ColourChoice;
 
@@ -64,6 +66,7 @@ pub(crate) enum Command {
     Model(ModelArguments),
     Calibrate(CalibrateArguments),
     Stat(StatArguments),
+    Ssb(SsbArguments),
     Measure(Box<MeasureArguments>),
     Daemon(DaemonArguments),
     Record(RecordArguments),

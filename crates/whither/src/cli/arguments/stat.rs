@@ -63,8 +63,8 @@ pub(crate) struct StatArguments {
     /// Count only so many events at a time, so that taking turns can be tried anywhere
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) counters: Option<u32>,
-    /// How long a turn is: cycles, or with a unit (10ms, 50us, 100000instructions)
-    /// [default: 10ms; 200000 cycles on a modelled core]
+    /// How long a turn is: cycles, or with a unit (10ms, 50us, 100000instructions); on a modelled
+    /// core of any event (500l2-misses) [default: 10ms; 5000 cycles on a modelled core]
     #[arg(long, value_name = "N")]
     pub(crate) slice: Option<String>,
     /// Where the order of turns comes from

@@ -10,6 +10,7 @@ mod model;
 mod prof;
 mod record;
 mod run;
+mod ssb;
 mod stat;
 mod time;
 
@@ -39,6 +40,8 @@ use self::record::record_job;
 pub(crate) use self::record::{ModelledRecord, RecordJob, Who};
 pub(crate) use self::run::RunJob;
 use self::run::run_job;
+use self::ssb::ssb_job;
+pub(crate) use self::ssb::{Here, OnModel, SsbJob, Watched};
 use self::stat::stat_job;
 pub(crate) use self::stat::{Form, StatJob, Whom, software_set};
 use super::arguments::{Arguments, Command};
@@ -58,6 +61,7 @@ pub(crate) enum Job {
     Model(ModelJob),
     Calibrate(CalibrateJob),
     Stat(StatJob),
+    Ssb(SsbJob),
     Measure(Box<MeasureJob>),
     Daemon(DaemonJob),
     Record(RecordJob),
@@ -101,7 +105,7 @@ impl Refused {
 }
 
 /// The commands that run a program once and pass its status through.
-const RUN_ONCE: [&str; 4] = ["run", "model", "stat", "record"];
+const RUN_ONCE: [&str; 5] = ["run", "model", "stat", "ssb", "record"];
 
 /// From argv.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Plan, Refused> {
@@ -146,6 +150,15 @@ fn plan(arguments: Arguments) -> Result<Plan, Failure> {
             output.file = stat.output.take();
             output.failure_status = RUN_FAILED;
             Job::Stat(stat_job(stat)?)
+        }
+        Command::Ssb(mut ssb) => {
+            output.file = ssb.output.take();
+            // Following a log runs no program: there are no streams to leave alone.
+            if ssb.follow.is_none() {
+                output.stream = Stream::Stderr;
+                output.failure_status = RUN_FAILED;
+            }
+            Job::Ssb(ssb_job(ssb)?)
         }
         Command::Measure(mut measure) => {
             output.file = measure.output.take();

@@ -14,6 +14,7 @@ use vocab::{Cpu, Event, EventCode, Mode};
 use crate::cli::arguments::StatArguments;
 use crate::failure::{Failure, RUN_FAILED};
 use crate::host_events;
+use crate::modelled_counters::Turn;
 
 /// A measurement, with every name resolved.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ pub(crate) struct StatJob {
     pub(crate) timeout: Option<Duration>,
     pub(crate) delay: Option<Duration>,
     pub(crate) counters: Option<u32>,
-    pub(crate) slice: Option<Slice>,
+    pub(crate) slice: Option<Turn>,
     pub(crate) seed: u64,
     pub(crate) rotates: bool,
     pub(crate) appends: bool,
@@ -96,7 +97,7 @@ pub(super) fn stat_job(arguments: StatArguments) -> Result<StatJob, Failure> {
         timeout: arguments.timeout.map(Duration::from_millis),
         delay: arguments.delay.map(Duration::from_millis),
         counters: arguments.counters,
-        slice: arguments.slice.as_deref().map(slice).transpose()?,
+        slice: arguments.slice.as_deref().map(|text| turn(text, machine.is_some())).transpose()?,
         seed: arguments.seed,
         rotates: arguments.rotate,
         appends: arguments.append,
@@ -134,8 +135,22 @@ fn cpus(list: &str) -> Result<Vec<Cpu>, Failure> {
     Ok(cpus)
 }
 
+/// The length of a turn; on a modelled core of any of its events.
+pub(super) fn turn(text: &str, is_modelled: bool) -> Result<Turn, Failure> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, name) = text.split_at(digits);
+    let event = ModelEvent::named(name.trim())
+        .filter(|event| !matches!(event, ModelEvent::Cycles | ModelEvent::Instructions));
+    match (event, number.parse()) {
+        (Some(event), Ok(number @ 1..)) if is_modelled => {
+            Ok(Turn::OfEvent(number, event.name().to_owned()))
+        }
+        _ => slice(text).map(Turn::Of),
+    }
+}
+
 /// A number of cycles, or of something else that is named behind it.
-pub(super) fn slice(text: &str) -> Result<Slice, Failure> {
+fn slice(text: &str) -> Result<Slice, Failure> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let bad = || {
@@ -187,6 +202,11 @@ impl Names {
             breakdowns: modelled.breakdown,
             metrics: modelled.metric,
         })
+    }
+
+    /// This machine's core, where it is described.
+    pub(crate) fn core(&self) -> Option<&pmu::CoreEvents> {
+        self.host.as_ref()?.core.as_ref()
     }
 
     /// Everything that was asked for; what is asked for twice is counted once.
@@ -315,6 +335,13 @@ mod tests {
         for odd in ["", "0", "ms", "5 furlongs", "99999999999999999999s", "18446744073709551615s"] {
             assert!(slice(odd).is_err(), "{odd}");
         }
+    }
+
+    #[test]
+    fn the_modelled_core_takes_turns_of_any_event() {
+        assert_eq!(turn("500l2-misses", true).unwrap(), Turn::OfEvent(500, "l2-misses".into()));
+        assert_eq!(turn("500cycles", true).unwrap(), Turn::Of(Slice::Cycles(500)));
+        assert!(turn("500l2-misses", false).is_err() && turn("0l2-misses", true).is_err());
     }
 
     #[test]
