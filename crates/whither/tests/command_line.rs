@@ -30,6 +30,9 @@ fn help_is_as_recorded() {
         (&["run", "--help"], "help-run.txt"),
         (&["model", "--help"], "help-model.txt"),
         (&["measure", "--help"], "help-measure.txt"),
+        (&["record", "--help"], "help-record.txt"),
+        (&["import", "--help"], "help-import.txt"),
+        (&["prof", "--help"], "help-prof.txt"),
         (&["list", "--help"], "help-list.txt"),
         (&["stat", "--help"], "help-stat.txt"),
     ] {
