@@ -293,7 +293,8 @@ fn a_full_disk_stops_nothing_but_the_writing() {
         eprintln!("skipped: nothing can be mounted here");
         return;
     }
-    let unmount = Unmount(scene.db());
+    // Dropped before the scene, whose folder can then be removed.
+    let _unmount = Unmount(scene.db());
     scene.start(&[]);
     scene.until("an append", |status| status["database"]["bytes"].as_u64() > Some(0));
     let filler = scene.db().join("filler");
@@ -306,8 +307,6 @@ fn a_full_disk_stops_nothing_but_the_writing() {
     scene.stop();
     let (tally, _, _) = whole(&scene.db());
     assert!(tally.taken().0 >= taken.unwrap());
-    drop(scene);
-    drop(unmount);
 }
 
 struct Unmount(PathBuf);
