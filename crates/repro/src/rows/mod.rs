@@ -69,7 +69,7 @@ pub const ROWS: &[Row] = &[
     Row { name: "shares", run: shares::run, smoke: None },
     Row { name: "ssb-gcc", run: ssb_gcc::run, smoke: None },
     Row { name: "dcpi-overhead", run: dcpi_overhead::run, smoke: None },
-    Row { name: "dcpi-space", run: dcpi_space::run, smoke: None },
+    Row { name: "dcpi-space", run: dcpi_space::run, smoke: Some(dcpi_space::smoke) },
     Row { name: "dcpi-table", run: dcpi_table::run, smoke: None },
 ];
 

@@ -53,10 +53,17 @@ pub(crate) struct Arguments {
 #[derive(Debug, Args)]
 pub(crate) struct Speech {
     /// Print one JSON object instead of text (docs/JSON.md describes it)
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 900)]
     pub(crate) json: bool,
     /// When to colour
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "WHEN",
+        display_order = 901
+    )]
     pub(crate) color: ColourChoice,
 }
 
