@@ -4,7 +4,7 @@ use std::fmt;
 
 use metrology::Estimate;
 use perf::Refusal;
-use pmu::estimate::{Counted, Estimator, linear, totals};
+use pmu::estimate::{Counted, Estimator, scaled_totals, totals};
 use pmu::{Grouping, Reading};
 
 /// Why an event has no count. None of these is 0.
@@ -115,7 +115,7 @@ pub(crate) fn one_list(grouping: &Grouping, readings: &[Reading]) -> Vec<Option<
     if grouping.anchors > 1 {
         return totals(grouping, readings);
     }
-    (0..grouping.events.len()).map(|event| linear(grouping, readings, event)).collect()
+    scaled_totals(grouping, readings)
 }
 
 fn added(a: &Counted, b: &Counted) -> Counted {

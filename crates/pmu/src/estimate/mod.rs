@@ -20,7 +20,7 @@ mod total;
 
 pub use linear::linear;
 pub use series::series;
-pub use total::totals;
+pub use total::{scaled_totals, totals};
 
 use metrology::{Coverage, Estimate, Interval};
 

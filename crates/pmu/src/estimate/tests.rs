@@ -26,6 +26,21 @@ fn linear_scaling_is_the_count_over_the_share_of_time() {
 }
 
 #[test]
+fn what_was_never_seen_is_bounded_and_not_nought() {
+    let readings = [
+        reading(0, [100, 50, 0]),
+        reading(1, [100, 50, 7]),
+        reading(0, [200, 50, 0]),
+        reading(1, [400, 50, 9]),
+    ];
+    let a = scaled_totals(&two_groups(), &readings)[2].unwrap();
+    assert_eq!((a.estimate.value, a.estimator), (0.0, Estimator::Unseen));
+    // Three over the share of time.
+    let high = a.interval(Coverage::P95).high;
+    assert!((high - 3.0 / 0.375).abs() < 1e-3, "{high}");
+}
+
+#[test]
 fn what_was_never_scheduled_is_not_counted_and_anchors_are_exact() {
     let readings = [reading(0, [100, 50, 10]), reading(0, [100, 60, 10])];
     let totals = totals(&two_groups(), &readings);

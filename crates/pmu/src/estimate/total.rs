@@ -41,16 +41,39 @@ pub fn totals(grouping: &Grouping, readings: &[Reading]) -> Vec<Option<Counted>>
         });
         let line = Line::new(grouping, readings, event);
         let seen = line.seen();
-        if (1..=RARELY).contains(&seen) {
+        // What every slice shows is not rare, however few the slices are.
+        if (1..=RARELY).contains(&seen) && seen < line.slices() {
             bursts.push(line.counted as f64 / seen as f64);
         }
         all.push(one(&line, frame, pieces.as_ref()));
     }
+    bound_unseen(&mut all, bursts);
+    all
+}
+
+/// The totals of all events by linear scaling alone, for slices whose sizes say little; what was
+/// never seen is bounded as in [`totals`].
+pub fn scaled_totals(grouping: &Grouping, readings: &[Reading]) -> Vec<Option<Counted>> {
+    let mut bursts = Vec::new();
+    let mut all = Vec::with_capacity(grouping.events.len());
+    for event in 0..grouping.events.len() {
+        let line = Line::new(grouping, readings, event);
+        let seen = line.seen();
+        // What every slice shows is not rare, however few the slices are.
+        if (1..=RARELY).contains(&seen) && seen < line.slices() {
+            bursts.push(line.counted as f64 / seen as f64);
+        }
+        all.push(linear::scaled(&line));
+    }
+    bound_unseen(&mut all, bursts);
+    all
+}
+
+fn bound_unseen(all: &mut [Option<Counted>], bursts: Vec<f64>) {
     let burst = large(bursts);
     for counted in all.iter_mut().flatten().filter(|c| c.counted == 0 && c.share < 1.0) {
         *counted = unseen(*counted, burst);
     }
-    all
 }
 
 /// A burst such as three quarters of the rarely seen do not exceed; 1 if there were none.
