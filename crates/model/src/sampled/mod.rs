@@ -3,7 +3,7 @@
 //! The program is cut into strata. In each, one window at a random place is timed; before it the
 //! core runs a little unmeasured. Around it caches, translation and predictors are kept warm, and
 //! what they count is known of far more than the window: the estimate is a regression on that
-//! ([`observed`]). While the estimate is good enough strata grow, and long ones are warmed only for
+//! (`observed`). While the estimate is good enough strata grow, and long ones are warmed only for
 //! a part before their window:
 //!
 //! ```text
