@@ -64,9 +64,13 @@ pub(super) fn compare(
     let tools: [(&str, &str, Ask); 5] = [
         ("whither measure, wall", "95 % of intervals hold", |c, t, s| ours(c, t, s, "wall-clock")),
         ("hyperfine, wall", "standard deviation of a run", |_, t, s| hyperfine(t, s)),
-        ("perf stat -r, wall", "none said; it is one u", |_, t, s| perf(t, s, "duration_time")),
+        ("perf stat -r, wall", "none said; it is one u", |_, t, s| {
+            perf(t, s, &[], elapsed_of_perf)
+        }),
         ("whither measure, CPU", "95 % of intervals hold", |c, t, s| ours(c, t, s, "task-clock")),
-        ("perf stat -r, CPU", "none said; it is one u", |_, t, s| perf(t, s, "task-clock")),
+        ("perf stat -r, CPU", "none said; it is one u", |_, t, s| {
+            perf(t, s, &["-x,"], clock_of_perf)
+        }),
     ];
     let mut all: Vec<Claims> = tools
         .iter()
@@ -125,27 +129,44 @@ fn hyperfine(task: &Task, streams: &Path) -> Result<Claim, String> {
     Ok(Claim { mean, low: mean - deviation, high: mean + deviation })
 }
 
-fn perf(task: &Task, streams: &Path, event: &str) -> Result<Claim, String> {
+fn perf(
+    task: &Task,
+    streams: &Path,
+    form: &[&str],
+    read: fn(&str) -> Option<Claim>,
+) -> Result<Claim, String> {
     version_of_perf()?;
-    let file = streams.join("perf-stat.csv");
+    let file = streams.join("perf-stat.txt");
     let file_text = file.to_string_lossy().into_owned();
-    let words = ["/usr/bin/perf", "stat", "-r", RUNS, "-x,", "-e", event, "-o", &file_text, "--"];
-    let wrap = Wrap { words: words.map(str::to_owned).to_vec(), joined: false };
+    let mut words = vec!["/usr/bin/perf", "stat", "-r", RUNS, "-e", "task-clock"];
+    words.extend(form);
+    words.extend(["-o", &file_text, "--"]);
+    let words = words.into_iter().map(str::to_owned).collect();
     let unchecked = Task { check: None, ..task.clone() };
-    run::run(&unchecked, &wrap, streams)?;
+    run::run(&unchecked, &Wrap { words, joined: false }, streams)?;
     let text = std::fs::read_to_string(&file).map_err(|e| format!("perf stat: {e}"))?;
-    claim_of_perf(&text, event).ok_or_else(|| format!("perf stat says nothing of {event}"))
+    read(&text).ok_or_else(|| "perf stat does not say what it measured".to_owned())
 }
 
-/// `value,unit,event,variation%,…`.
-fn claim_of_perf(text: &str, event: &str) -> Option<Claim> {
+/// `value,unit,task-clock,variation%,…`.
+fn clock_of_perf(text: &str) -> Option<Claim> {
     let fields = text
         .lines()
         .map(|line| line.split(',').collect::<Vec<_>>())
-        .find(|fields| fields.get(2).is_some_and(|name| *name == event))?;
+        .find(|fields| fields.get(2) == Some(&"task-clock"))?;
     let mean: f64 = fields.first()?.parse().ok()?;
     let percent: f64 = fields.get(3)?.strip_suffix('%')?.parse().ok()?;
     let half = mean * percent / 100.0;
+    Some(Claim { mean, low: mean - half, high: mean + half })
+}
+
+/// `0.001574 +- 0.000262 seconds time elapsed`. The event `duration_time` is no substitute: beside
+/// the ± of all runs perf prints the value of one.
+fn elapsed_of_perf(text: &str) -> Option<Claim> {
+    let line = text.lines().find(|line| line.contains("seconds time elapsed"))?;
+    let (mean, rest) = line.split_once("+-")?;
+    let mean: f64 = mean.trim().parse().ok()?;
+    let half: f64 = rest.split_whitespace().next()?.parse().ok()?;
     Some(Claim { mean, low: mean - half, high: mean + half })
 }
 
@@ -154,11 +175,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn perfs_line_is_read() {
+    fn perfs_lines_are_read() {
         let text = "# started\n\n0.85,msec,task-clock,4.00%,845919,100.00,0.627,CPUs utilized\n";
-        let claim = claim_of_perf(text, "task-clock").unwrap();
+        let claim = clock_of_perf(text).unwrap();
         assert!((claim.high - 0.884).abs() < 1e-12 && (claim.low - 0.816).abs() < 1e-12);
-        assert!(claim_of_perf(text, "cycles").is_none());
+        assert!(clock_of_perf("1,,cycles,4.00%,1,100.00").is_none());
+        let text = "\n  0.001574 +- 0.000262 seconds time elapsed  ( +- 16.63% )\n";
+        let claim = elapsed_of_perf(text).unwrap();
+        assert!((claim.low - 0.001312).abs() < 1e-12 && (claim.high - 0.001836).abs() < 1e-12);
     }
 
     #[test]
