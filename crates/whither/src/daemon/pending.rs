@@ -11,6 +11,7 @@ use vocab::{
 };
 
 use super::{aside, head};
+use crate::database::kernel_build_id;
 
 /// Distinct places that are held while the database takes none: about 20 MB. Beyond them samples of
 /// new places are counted as lost.
@@ -109,6 +110,11 @@ impl Pending {
             for (spot, count) in spots {
                 *self.profile.counts.entry(spot).or_default() += count;
             }
+        }
+        // No mapping tells the kernel's; without it names hold only until the next boot.
+        let kernels = self.profile.images.iter_mut().filter(|i| i.kind == ImageKind::Kernel);
+        for kernel in kernels.filter(|kernel| kernel.build_id.is_none()) {
+            kernel.build_id = kernel_build_id();
         }
         &self.profile
     }

@@ -10,7 +10,7 @@ pub(crate) use facts::note_facts;
 pub(crate) use keep::{Keeping, Kept, keep};
 pub(crate) use moment::{now_unix_ns, shown};
 pub(crate) use placing::take_item;
-pub(crate) use this_host::{ThisHost, host_name};
+pub(crate) use this_host::{ThisHost, host_name, kernel_build_id};
 
 use show::{Body, Cell, Fact, Section};
 use vocab::{Count, Tally};

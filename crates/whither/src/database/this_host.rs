@@ -9,7 +9,7 @@ pub(crate) fn host_name() -> String {
 }
 
 /// The running kernel's build-id, from its notes.
-pub(super) fn kernel_build_id() -> Option<BuildId> {
+pub(crate) fn kernel_build_id() -> Option<BuildId> {
     const BUILD_ID_NOTE: u32 = 3;
     let notes = std::fs::read("/sys/kernel/notes").ok()?;
     let mut at = 0_usize;
