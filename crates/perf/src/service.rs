@@ -109,8 +109,16 @@ pub fn own_use() -> OwnUse {
     OwnUse {
         user_s: seconds(usage.ru_utime),
         system_s: seconds(usage.ru_stime),
-        peak_kib: usage.ru_maxrss.max(0) as u64,
+        peak_kib: peak_kib().unwrap_or(usage.ru_maxrss.max(0) as u64),
     }
+}
+
+/// The most memory since the last exec. The kernel's account of resources also holds what the
+/// process had before it, which was its parent's.
+fn peak_kib() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
 /// Gives freed memory back to the system, where the allocator keeps it otherwise.
