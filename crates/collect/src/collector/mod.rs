@@ -10,6 +10,7 @@
 
 mod chains;
 mod pace;
+mod presence;
 mod program;
 mod ring;
 
@@ -66,6 +67,9 @@ pub struct Request {
     pub geometry: Geometry,
     /// The way.
     pub route: Route,
+    /// Whether places in the kernel are counted process by process. If not, most of what short
+    /// processes do in the kernel falls on few entries.
+    pub kernel_by_process: bool,
     /// The threads to follow, for [`Route::Own`].
     pub own_threads: Vec<u32>,
 }
@@ -163,6 +167,15 @@ impl Collector {
             return Err(CollectError::WidePids(pid_max));
         }
         Ok(())
+    }
+
+    /// Follows CPUs as they come and go: returns those that were opened anew, since they have come
+    /// or come back. To be called now and then, with those that are online.
+    pub fn follow_cpus(&mut self, online: &[Cpu]) -> Vec<Cpu> {
+        match &mut self.route {
+            Routed::Program(route) => route.follow_cpus(online),
+            Routed::Ring(route) => route.follow_cpus(online),
+        }
     }
 
     /// For `poll`: readable when something fills up.

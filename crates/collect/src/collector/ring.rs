@@ -10,6 +10,7 @@ use vocab::{Cpu, EventId};
 
 use super::chains::ChainTable;
 use super::pace::{Expected, Paced, Pacer, sum};
+use super::presence::Presence;
 use super::program::begin;
 use super::{CollectError, Request};
 use crate::table::{Drained, Entry, Hash, PlainTable, Replacement, TableShape};
@@ -22,11 +23,12 @@ const SPILL: usize = 1 << 14;
 /// Rings and the table behind them.
 #[derive(Debug)]
 pub(super) struct RingRoute {
-    /// First to go: they use the events.
-    pacers: Vec<Pacer>,
     /// A thread's event moves with it: its period is left alone.
     own: bool,
     cpus: Vec<OneCpu>,
+    /// What CPUs that are gone owed.
+    past: Vec<Expected>,
+    seed: u64,
     request: Request,
     chains: bool,
     /// Events of single threads; they write into the rings above.
@@ -40,6 +42,9 @@ pub(super) struct RingRoute {
 
 #[derive(Debug)]
 struct OneCpu {
+    /// First to go: it uses the events.
+    pacer: Option<Pacer>,
+    presence: Presence,
     cpu: Cpu,
     events: Arc<Vec<Paced>>,
     rings: Vec<Ring>,
@@ -62,9 +67,10 @@ impl RingRoute {
             }
         }
         let mut route = RingRoute {
-            pacers: Vec::new(),
             own,
             cpus,
+            past: Vec::new(),
+            seed: 0,
             request: request.clone(),
             chains,
             followed: Vec::new(),
@@ -89,11 +95,37 @@ impl RingRoute {
         for one in &self.cpus {
             begin(&one.events)?;
         }
-        if !self.own {
-            let start = |one: &OneCpu| Pacer::start(one.cpu, Arc::clone(&one.events), seed);
-            self.pacers = self.cpus.iter().map(start).collect();
+        self.seed = seed;
+        for one in self.cpus.iter_mut().filter(|_| !self.own) {
+            one.pacer = Some(Pacer::start(one.cpu, Arc::clone(&one.events), seed));
         }
         Ok(())
+    }
+
+    /// Where single threads are followed they are followed on the CPUs of the beginning.
+    pub(super) fn follow_cpus(&mut self, online: &[Cpu]) -> Vec<Cpu> {
+        let mut opened = Vec::new();
+        for one in self.cpus.iter_mut().filter(|_| !self.own) {
+            one.presence.look(one.cpu, online, &one.events);
+            if !one.presence.is_here() {
+                one.pacer = None;
+            }
+        }
+        for &cpu in online.iter().filter(|_| !self.own) {
+            let is_here = |one: &OneCpu| one.cpu == cpu && one.presence.is_here();
+            if self.cpus.iter().any(is_here) {
+                continue;
+            }
+            // One that cannot be opened is tried again the next time.
+            if let Ok(mut one) = open_cpu(&self.request, self.chains, Scope::Everyone, cpu)
+                && begin(&one.events).is_ok()
+            {
+                one.pacer = Some(Pacer::start(cpu, Arc::clone(&one.events), self.seed));
+                self.cpus.push(one);
+                opened.push(cpu);
+            }
+        }
+        opened
     }
 
     pub(super) fn raw_fds(&self) -> Vec<RawFd> {
@@ -103,7 +135,9 @@ impl RingRoute {
 
     /// Reads every ring once.
     pub(super) fn attend(&mut self, mut other: impl FnMut(Record)) -> bool {
-        let RingRoute { cpus, table, spill, chains_seen, counts, throttled, chains, .. } = self;
+        let RingRoute {
+            cpus, table, spill, chains_seen, counts, throttled, chains, request, ..
+        } = self;
         for one in cpus {
             for (paced, ring) in one.events.iter().zip(&mut one.rings) {
                 let read = ring.drain(|bytes| {
@@ -115,7 +149,11 @@ impl RingRoute {
                     match record.body {
                         RecordBody::Sample { pid, pc, .. } => {
                             counts.entries += 1;
-                            spill.extend(table.count(pid, pc, paced.id));
+                            let under = match request.kernel_by_process {
+                                true => pid,
+                                false => Entry::counted_under(pid, pc),
+                            };
+                            spill.extend(table.count(under, pc, paced.id));
                             match chains.then(|| parse_chain(bytes)) {
                                 Some(Some(chain)) => chains_seen.count(pid, paced.id, chain),
                                 Some(None) => chains_seen.without += 1,
@@ -149,6 +187,14 @@ impl RingRoute {
             each(entry);
         }
         self.spill.shrink_to(SPILL);
+        let past = &mut self.past;
+        self.cpus.retain_mut(|one| {
+            let stays = one.presence.after_drain();
+            if !stays {
+                past.extend(one.events.iter().map(Paced::expected));
+            }
+            stays
+        });
         drained
     }
 
@@ -157,7 +203,8 @@ impl RingRoute {
     }
 
     pub(super) fn expected(&self) -> Vec<Expected> {
-        sum(self.cpus.iter().flat_map(|one| one.events.iter()).map(Paced::expected))
+        let now = self.cpus.iter().flat_map(|one| one.events.iter()).map(Paced::expected);
+        sum(now.chain(self.past.iter().copied()))
     }
 
     pub(super) fn throttled(&self) -> u64 {
@@ -217,5 +264,5 @@ fn open_cpu(
         rings.push(event.ring(RING_PAGES).map_err(refused)?);
         events.push(Paced::new(event, id, sampled));
     }
-    Ok(OneCpu { cpu, events: Arc::new(events), rings })
+    Ok(OneCpu { pacer: None, presence: Presence::NEW, cpu, events: Arc::new(events), rings })
 }

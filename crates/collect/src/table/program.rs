@@ -3,7 +3,7 @@
 use perf::{Alu, Assembler, CURRENT_PID_TGID, FORCE_WAKEUP, If, Label, RING_THE_BELL, Reg, Width};
 use vocab::EventId;
 
-use super::entry::{COUNT_SHIFT, PID_BITS};
+use super::entry::{ANY_PID, COUNT_SHIFT, PID_BITS};
 use super::geometry::{ENTRY_BYTES, Geometry, head};
 use super::plain::{KEY_FACTOR, PC_FACTOR};
 
@@ -24,6 +24,8 @@ pub struct Handler {
     pub bell: Option<i32>,
     /// The event.
     pub event: EventId,
+    /// Whether places in the kernel are counted process by process.
+    pub kernel_by_process: bool,
 }
 
 /// Registers through the whole program.
@@ -76,11 +78,21 @@ fn begin(code: &mut Assembler, made_for: &Handler) {
     code.call(CURRENT_PID_TGID);
     code.alu(Alu::ShiftRight, Reg::R0, 32);
     code.alu_reg(Alu::Move, KEY, Reg::R0);
+    code.load(Width::Double, PC, CONTEXT, PC_AT);
+    if !made_for.kernel_by_process {
+        // Kernel addresses are those with the highest bit; the idle task stays apart.
+        let keep = code.label();
+        code.alu_reg(Alu::Move, Reg::R1, PC);
+        code.alu(Alu::ShiftRight, Reg::R1, 63);
+        code.jump_if(If::Equal, Reg::R1, 0, keep);
+        code.jump_if(If::Equal, KEY, 0, keep);
+        code.alu(Alu::Move, KEY, ANY_PID.0 as i32);
+        code.bind(keep);
+    }
     if made_for.event.0 > 0 {
         code.constant(Reg::R1, u64::from(made_for.event.0) << PID_BITS);
         code.alu_reg(Alu::Or, KEY, Reg::R1);
     }
-    code.load(Width::Double, PC, CONTEXT, PC_AT);
     code.load(Width::Double, HALF, BASE, head::ACTIVE);
     code.alu(Alu::And, HALF, 1);
     code.alu_reg(Alu::Move, COUNTERS, HALF);

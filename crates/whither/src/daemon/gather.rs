@@ -8,6 +8,7 @@ use vocab::{EventId, Pid};
 use super::account::Account;
 use super::pending::Pending;
 use super::proc;
+use crate::run::online_cpus;
 
 /// Records of maps belong to no event.
 const NO_EVENT: EventId = EventId(u16::MAX);
@@ -36,6 +37,20 @@ impl Gather {
         let woken = collector.attend(|record| merge.push(NO_EVENT, record));
         merge.end_round(|_, record| processes.take(&record));
         woken || processes.changes >= MANY_CHANGES
+    }
+
+    /// Follows CPUs as they come and go; true if there are other things to wait for now.
+    pub(super) fn follow_cpus(&mut self) -> bool {
+        let online = online_cpus();
+        // What a ring that is let go holds is read first.
+        self.attend();
+        let opened = self.collector.follow_cpus(&online);
+        let watched = self.watch.as_mut().is_some_and(|w| w.follow_cpus(&online, &opened));
+        if !opened.is_empty() {
+            // Maps of the moments in between were in no ring.
+            proc::scan(&mut self.processes, self.only_user);
+        }
+        watched || !opened.is_empty()
     }
 
     /// Takes everything that was counted until now and adds it to the pending counts.

@@ -1,5 +1,6 @@
 //! The loop.
 
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -46,6 +47,8 @@ pub(super) struct Service {
     /// The daemon's own directory.
     room: PathBuf,
     last: Moment,
+    /// Whether CPUs came or went: there are other things to wait for.
+    cpus_changed: bool,
 }
 
 impl Service {
@@ -76,6 +79,7 @@ impl Service {
             kernel,
             room,
             last: now,
+            cpus_changed: false,
         }
     }
 
@@ -88,6 +92,7 @@ impl Service {
             say(&format!("the clock was set by {step:+.0} s"));
         }
         self.last = now;
+        self.cpus_changed |= self.gather.follow_cpus();
         self.gather.processes.set_kernel(self.kernel.layout());
         if let Some(slice) = self.job.slice {
             let began = self.keep.epoch.began_unix_ns;
@@ -98,7 +103,7 @@ impl Service {
         self.gather.drain(&mut self.pending, &mut self.account);
         self.account.vanished = self.pending.vanished;
         aside::keep_jit_maps(&self.room, self.keep.number, &mut self.pending.made_code);
-        aside::keep_namespaces(&self.room, self.keep.number, &mut self.pending.foreign);
+        aside::keep_foreign(&self.room, self.keep.number, &mut self.pending.foreign);
         if self.pending.vanished > vanished
             && let Some(path) = &self.pending.last_vanished
         {
@@ -176,11 +181,13 @@ pub(super) fn serve(
     let mut merges = Every::starting(now, service.job.merge);
     let mut tries = Every::starting(now, TRY_AGAIN.min(service.job.merge));
     let mut looks = Every::starting(now, LOOK_FOR_OWN);
-    let mut fds = vec![server.raw_fd(), requests.raw_fd()];
-    fds.extend(service.gather.collector.raw_fds());
-    fds.extend(service.gather.watch.iter().flat_map(collect::Watch::raw_fds));
+    let own = [server.raw_fd(), requests.raw_fd()];
+    let mut fds = service.all_fds(own);
     loop {
         let now = Instant::now();
+        if std::mem::take(&mut service.cpus_changed) {
+            fds = service.all_fds(own);
+        }
         let mut wait = drains.wait(now).min(merges.wait(now));
         if service.gather.only_user.is_some() {
             wait = wait.min(looks.wait(now));
@@ -225,6 +232,12 @@ pub(super) fn serve(
 }
 
 impl Service {
+    /// Everything that may have something to say.
+    fn all_fds(&self, own: [RawFd; 2]) -> Vec<RawFd> {
+        let watched = self.gather.watch.iter().flat_map(collect::Watch::raw_fds);
+        own.into_iter().chain(self.gather.collector.raw_fds()).chain(watched).collect()
+    }
+
     fn look_for_own(&mut self, user: u32) {
         let threads = proc::threads_of(user);
         let new: Vec<u32> =

@@ -1,5 +1,7 @@
 //! Which epochs.
 
+use std::path::PathBuf;
+
 use store::{Database, EpochEntry, StoreError};
 use vocab::{Source, Tally};
 
@@ -9,6 +11,7 @@ use crate::failure::{ERROR, Failure};
 /// The epochs that match, and what could not be read on the way.
 pub(super) struct Selected {
     pub(super) epochs: Vec<EpochEntry>,
+    pub(super) database: PathBuf,
     pub(super) troubles: Vec<StoreError>,
     /// How many epochs are of the other source.
     pub(super) other_source: usize,
@@ -51,7 +54,12 @@ pub(super) fn select(job: &ProfJob) -> Result<Selected, Failure> {
     if chosen.is_empty() {
         return Err(nothing(job, all, others.len(), &found.troubles));
     }
-    Ok(Selected { epochs: chosen, troubles: found.troubles, other_source: others.len() })
+    Ok(Selected {
+        epochs: chosen,
+        database: job.database.clone(),
+        troubles: found.troubles,
+        other_source: others.len(),
+    })
 }
 
 fn nothing(job: &ProfJob, all: usize, others: usize, troubles: &[StoreError]) -> Failure {

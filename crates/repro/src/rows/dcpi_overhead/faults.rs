@@ -45,6 +45,7 @@ pub(super) fn measure(rounds: usize) -> Result<(f64, Vec<Cost>), String> {
         table: table.raw_fd(),
         bell: None,
         event: EventId(0),
+        kernel_by_process: false,
     };
     let code = handler(&made_for).ok_or("the handler cannot be assembled")?;
     let program = Program::load(&code).map_err(|e| e.to_string())?;
