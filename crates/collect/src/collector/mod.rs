@@ -23,7 +23,7 @@ use vocab::{Cpu, Event};
 pub use chains::{Chain, ChainTable};
 pub use pace::Expected;
 
-use crate::table::{Drained, Entry, Geometry};
+use crate::table::{Drained, Entry, Geometry, Taking};
 use program::ProgramRoute;
 use ring::RingRoute;
 
@@ -195,18 +195,20 @@ impl Collector {
         }
     }
 
-    /// Turns collection to fresh tables, so that what was counted until now can be taken.
-    pub fn flip(&mut self) {
+    /// Turns collection to fresh spills, or to fresh tables too, so that what was counted until now
+    /// can be taken.
+    pub fn flip(&mut self, taking: Taking) {
         if let Routed::Program(route) = &mut self.route {
-            route.flip();
+            route.flip(taking);
         }
     }
 
-    /// Hands out everything counted before the last [`Collector::flip`], one CPU after the other.
-    pub fn drain(&mut self, each: impl FnMut(Entry)) -> Drained {
+    /// Hands out what the [`Collector::flip`] before, of the same kind, turned away from, one CPU
+    /// after the other.
+    pub fn drain(&mut self, taking: Taking, each: impl FnMut(Entry)) -> Drained {
         match &mut self.route {
-            Routed::Program(route) => route.drain(each),
-            Routed::Ring(route) => route.drain(each),
+            Routed::Program(route) => route.drain(taking, each),
+            Routed::Ring(route) => route.drain(taking, each),
         }
     }
 

@@ -9,7 +9,7 @@ use vocab::{Cpu, EventId};
 use super::pace::{Expected, Paced, Pacer, sum};
 use super::presence::Presence;
 use super::{CollectError, Request};
-use crate::table::{CpuTable, Drained, Entry, Geometry, Handler, handler};
+use crate::table::{CpuTable, Drained, Entry, Geometry, Handler, Taking, handler};
 
 /// Events with a program behind each.
 #[derive(Debug)]
@@ -101,18 +101,18 @@ impl ProgramRoute {
         rung || self.cpus.iter().any(|one| one.table.spill_fill() >= fill)
     }
 
-    pub(super) fn flip(&mut self) {
-        self.cpus.iter().for_each(|one| one.table.flip());
+    pub(super) fn flip(&mut self, taking: Taking) {
+        self.cpus.iter().for_each(|one| one.table.flip(taking));
     }
 
-    pub(super) fn drain(&mut self, mut each: impl FnMut(Entry)) -> Drained {
+    pub(super) fn drain(&mut self, taking: Taking, mut each: impl FnMut(Entry)) -> Drained {
         let mut all = Drained::default();
         for one in &self.cpus {
-            all.add(&one.table.drain(&mut each));
+            all.add(&one.table.drain(taking, &mut each));
         }
         let past = &mut self.past;
         self.cpus.retain_mut(|one| {
-            let stays = one.presence.after_drain();
+            let stays = taking == Taking::Spill || one.presence.after_drain();
             if !stays {
                 past.extend(one.events.iter().map(Paced::expected));
             }

@@ -13,7 +13,7 @@ use super::pace::{Expected, Paced, Pacer, sum};
 use super::presence::Presence;
 use super::program::begin;
 use super::{CollectError, Request};
-use crate::table::{Drained, Entry, Hash, PlainTable, Replacement, TableShape};
+use crate::table::{Drained, Entry, Hash, PlainTable, Replacement, TableShape, Taking};
 
 /// Pages of each ring.
 const RING_PAGES: usize = 128;
@@ -36,7 +36,9 @@ pub(super) struct RingRoute {
     table: PlainTable,
     spill: Vec<Entry>,
     chains_seen: ChainTable,
-    counts: Drained,
+    /// Samples that were sent and have not left with a drain, and those that were not.
+    entries: u64,
+    lost: u64,
     throttled: u64,
 }
 
@@ -82,7 +84,8 @@ impl RingRoute {
             }),
             spill: Vec::new(),
             chains_seen: ChainTable::default(),
-            counts: Drained::default(),
+            entries: 0,
+            lost: 0,
             throttled: 0,
         };
         if own {
@@ -136,19 +139,28 @@ impl RingRoute {
     /// Reads every ring once.
     pub(super) fn attend(&mut self, mut other: impl FnMut(Record)) -> bool {
         let RingRoute {
-            cpus, table, spill, chains_seen, counts, throttled, chains, request, ..
+            cpus,
+            table,
+            spill,
+            chains_seen,
+            entries,
+            lost,
+            throttled,
+            chains,
+            request,
+            ..
         } = self;
         for one in cpus {
             for (paced, ring) in one.events.iter().zip(&mut one.rings) {
                 let read = ring.drain(|bytes| {
                     let Some(record) = parse_record(bytes) else {
-                        counts.entries += 1;
-                        counts.lost += 1;
+                        *entries += 1;
+                        *lost += 1;
                         return;
                     };
                     match record.body {
                         RecordBody::Sample { pid, pc, .. } => {
-                            counts.entries += 1;
+                            *entries += 1;
                             let under = match request.kernel_by_process {
                                 true => pid,
                                 false => Entry::counted_under(pid, pc),
@@ -160,36 +172,48 @@ impl RingRoute {
                                 None => {}
                             }
                         }
-                        RecordBody::Lost(lost) => {
-                            counts.entries += lost.0;
-                            counts.lost += lost.0;
+                        RecordBody::Lost(count) => {
+                            *entries += count.0;
+                            *lost += count.0;
                         }
                         RecordBody::Throttled => *throttled += 1,
                         _ => other(record),
                     }
                 });
                 if read.skipped_bytes > 0 {
-                    counts.entries += 1;
-                    counts.lost += 1;
+                    *entries += 1;
+                    *lost += 1;
                 }
             }
         }
         spill.len() >= SPILL
     }
 
-    pub(super) fn drain(&mut self, mut each: impl FnMut(Entry)) -> Drained {
-        let mut drained = std::mem::take(&mut self.counts);
-        drained.inserted = std::mem::take(&mut self.table.inserted);
-        drained.spilled = self.spill.len() as u64;
-        for entry in self.spill.drain(..).chain(self.table.drain()) {
+    pub(super) fn drain(&mut self, taking: Taking, mut each: impl FnMut(Entry)) -> Drained {
+        let mut drained = Drained {
+            inserted: std::mem::take(&mut self.table.inserted),
+            spilled: self.spill.len() as u64,
+            lost: std::mem::take(&mut self.lost),
+            ..Drained::default()
+        };
+        let mut hand_out = |entry: Entry| {
             drained.samples += u64::from(entry.count);
             drained.handed += 1;
             each(entry);
+        };
+        self.spill.drain(..).for_each(&mut hand_out);
+        if taking == Taking::All {
+            self.table.drain().for_each(&mut hand_out);
+            drained.entries = std::mem::take(&mut self.entries);
+        } else {
+            // The rest is in the table still.
+            drained.entries = drained.samples + drained.lost;
+            self.entries = self.entries.saturating_sub(drained.entries);
         }
         self.spill.shrink_to(SPILL);
         let past = &mut self.past;
         self.cpus.retain_mut(|one| {
-            let stays = one.presence.after_drain();
+            let stays = taking == Taking::Spill || one.presence.after_drain();
             if !stays {
                 past.extend(one.events.iter().map(Paced::expected));
             }

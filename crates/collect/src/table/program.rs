@@ -98,7 +98,7 @@ fn begin(code: &mut Assembler, made_for: &Handler) {
     code.alu_reg(Alu::Move, COUNTERS, HALF);
     code.alu(Alu::ShiftLeft, COUNTERS, head::HALF_SHIFT);
     code.alu_reg(Alu::Add, COUNTERS, BASE);
-    code.alu(Alu::Add, COUNTERS, head::HALVES);
+    code.alu(Alu::Add, COUNTERS, head::TABLES);
     bump(code, COUNTERS, head::ENTRIES);
 }
 
@@ -162,6 +162,15 @@ fn evict(code: &mut Assembler, made_for: &Handler) {
     let geometry = &made_for.geometry;
     let last = at(geometry.ways - 1);
     let (full, done) = (code.label(), code.label());
+    // The spill is asked for only now: a flip between then and now does no harm, since the daemon
+    // waits for every handler that may have seen the old one.
+    code.load(Width::Double, HALF, BASE, head::ACTIVE);
+    code.alu(Alu::ShiftRight, HALF, 1);
+    code.alu(Alu::And, HALF, 1);
+    code.alu_reg(Alu::Move, COUNTERS, HALF);
+    code.alu(Alu::ShiftLeft, COUNTERS, head::HALF_SHIFT);
+    code.alu_reg(Alu::Add, COUNTERS, BASE);
+    code.alu(Alu::Add, COUNTERS, head::SPILLS);
     bump(code, COUNTERS, head::INSERTED);
     code.load(Width::Double, Reg::R1, BUCKET, last + 8);
     code.alu_reg(Alu::Move, Reg::R2, Reg::R1);
@@ -169,6 +178,10 @@ fn evict(code: &mut Assembler, made_for: &Handler) {
     code.jump_if(If::Equal, Reg::R2, 0, done);
     code.load(Width::Double, Reg::R0, COUNTERS, head::SPILLED);
     code.jump_if(If::AtLeast, Reg::R0, geometry.spill_entries as i32, full);
+    // The registers of the interrupted program are not needed any more.
+    code.load(Width::Double, CONTEXT, COUNTERS, head::SPILLED_SAMPLES);
+    code.alu_reg(Alu::Add, CONTEXT, Reg::R2);
+    code.store(Width::Double, COUNTERS, head::SPILLED_SAMPLES, CONTEXT);
     // The place in the spill.
     code.alu(Alu::Mul, HALF, geometry.spill_bytes() as i32);
     code.alu_reg(Alu::Add, HALF, BASE);

@@ -4,7 +4,7 @@ use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use collect::Route;
+use collect::{Route, Taking};
 use perf::Requests;
 use vocab::Slice;
 
@@ -83,8 +83,8 @@ impl Service {
         }
     }
 
-    /// Takes everything from the kernel.
-    fn drain(&mut self) {
+    /// Takes everything from the kernel, or what its tables had no room for.
+    fn drain(&mut self, taking: Taking) {
         let now = Moment::now();
         if let Some(step) = now.step_since(&self.last) {
             self.account.clock_steps += 1;
@@ -92,7 +92,9 @@ impl Service {
             say(&format!("the clock was set by {step:+.0} s"));
         }
         self.last = now;
-        self.cpus_changed |= self.gather.follow_cpus();
+        if taking == Taking::All {
+            self.cpus_changed |= self.gather.follow_cpus();
+        }
         self.gather.processes.set_kernel(self.kernel.layout());
         if let Some(slice) = self.job.slice {
             let began = self.keep.epoch.began_unix_ns;
@@ -100,7 +102,7 @@ impl Service {
             self.pending.apart.slice = Some(Slice(nth.min(u64::from(u32::MAX)) as u32));
         }
         let vanished = self.pending.vanished;
-        self.gather.drain(&mut self.pending, &mut self.account);
+        self.gather.drain(taking, &mut self.pending, &mut self.account);
         self.account.vanished = self.pending.vanished;
         aside::keep_jit_maps(&self.room, self.keep.number, &mut self.pending.made_code);
         aside::keep_foreign(&self.room, self.keep.number, &mut self.pending.foreign);
@@ -113,7 +115,7 @@ impl Service {
 
     /// Writes everything to the database.
     fn flush(&mut self) -> Result<(), String> {
-        self.drain();
+        self.drain(Taking::All);
         self.append()
     }
 
@@ -212,9 +214,10 @@ pub(super) fn serve(
         {
             service.look_for_own(user);
         }
-        if woken || drains.is_due(now) {
-            service.account.woken += u64::from(woken);
-            service.drain();
+        let due = drains.is_due(now).then_some(Taking::All);
+        if let Some(taking) = due.or(woken) {
+            service.account.woken += u64::from(woken.is_some());
+            service.drain(taking);
         }
         let failed_before = service.keep.trouble.is_some();
         let due = merges.is_due(now) || (failed_before && tries.is_due(now));
