@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use vocab::{Image, Pid};
@@ -39,10 +39,17 @@ pub(super) struct Foreign {
 }
 
 impl Foreign {
-    /// None if a process sees the same files as we do.
+    /// None if a process sees the same file as we do. The daemon may be the one that lives apart,
+    /// as a service whose system is read-only does: it is the file that counts.
     pub(super) fn seen(pid: Pid, image: &Image, waiting: usize) -> Option<Foreign> {
         let namespace = foreign_namespace(pid)?;
-        let file = if waiting < MOST_OPEN { head::open(pid, &image.path) } else { None };
+        let file = head::open(pid, &image.path);
+        let identity = |file: &File| file.metadata().ok().map(|data| (data.dev(), data.ino()));
+        let ours = File::open(&image.path).ok().as_ref().and_then(identity);
+        if ours.is_some() && ours == file.as_ref().and_then(identity) {
+            return None;
+        }
+        let file = file.filter(|_| waiting < MOST_OPEN);
         Some(Foreign { namespace, image: image.clone(), file })
     }
 }
