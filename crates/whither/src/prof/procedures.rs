@@ -7,9 +7,8 @@ use show::{Cell, Column};
 use store::{CountRow, Counts};
 use vocab::{Count, Image, ImageId, Offset};
 
-use super::select::Selected;
 use super::table::{self, Rows};
-use crate::database::ThisHost;
+use crate::database::{Selected, ThisHost};
 use crate::run::{Images, kernel_layout};
 
 /// Samples by image and the start of a procedure, with the procedure.

@@ -1,34 +1,42 @@
 //! The arguments, each defined once: help, manual page and completions follow from here. A command
 //! with arguments of its own has a file of its own.
 
+mod annotate;
 mod calibrate;
 mod daemon;
+mod diff;
 mod import;
 mod measure;
 mod model;
 mod prof;
 mod record;
 mod run;
+mod selection;
 mod ssb;
 mod stat;
+mod stats;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
+pub(crate) use self::annotate::AnnotateArguments;
 pub(crate) use self::calibrate::CalibrateArguments;
 pub(crate) use self::daemon::{
     ConfigArgument, DaemonArguments, DaemonCommand, DaemonStart, DatabaseArgument,
 };
+pub(crate) use self::diff::DiffArguments;
 pub(crate) use self::import::ImportArguments;
 pub(crate) use self::measure::{MeasureArguments, VaryArgument};
 pub(crate) use self::model::{CoreArgument, ModeArgument, ModelArguments};
 pub(crate) use self::prof::{By, ProfArguments};
 pub(crate) use self::record::RecordArguments;
 pub(crate) use self::run::{RunArguments, SyntaxArgument};
+pub(crate) use self::selection::SelectionArguments;
 pub(crate) use self::ssb::{SsbArguments, SsbModeArgument};
 pub(crate) use self::stat::StatArguments;
+pub(crate) use self::stats::StatsArguments;
 use crate::output::ColourChoice;
 
 /// Where have all the cycles gone?
@@ -79,6 +87,9 @@ pub(crate) enum Command {
     Record(RecordArguments),
     Import(ImportArguments),
     Prof(ProfArguments),
+    Annotate(AnnotateArguments),
+    Stats(StatsArguments),
+    Diff(DiffArguments),
     /// Say what this machine can measure, why not, and what to do
     Doctor,
     /// List what can be named on the command line
