@@ -11,12 +11,15 @@
 #![forbid(unsafe_code)]
 
 mod annotate;
+mod calc;
 mod calibrate;
+mod cfg;
 mod cli;
 mod daemon;
 mod database;
 mod diff;
 mod doctor;
+mod examined;
 mod failure;
 mod generate;
 mod host_events;
@@ -36,6 +39,7 @@ mod sampled;
 mod ssb;
 mod stat;
 mod stats;
+mod summary;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -68,6 +72,9 @@ fn execute(plan: &Plan) -> Result<u8, Failure> {
         Job::Import(job) => import::import(job, &plan.output),
         Job::Prof(job) => prof::prof(job, &plan.output),
         Job::Annotate(job) => annotate::annotate(job, &plan.output),
+        Job::Calc(job) => calc::calc(job, &plan.output),
+        Job::Summary(job) => summary::summary(job, &plan.output),
+        Job::Cfg(job) => cfg::cfg(job, &plan.output),
         Job::Stats(job) => stats::stats(job, &plan.output),
         Job::Diff(job) => diff::diff(job, &plan.output),
         Job::Doctor => plan.output.write(&doctor::doctor()).map(|()| 0),

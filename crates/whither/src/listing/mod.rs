@@ -13,11 +13,11 @@ mod source;
 
 use std::collections::BTreeMap;
 
-use image::{Binary, DebugInfo, Lines, Procedure, Syntax};
+use image::{Binary, DebugInfo, FlowGraph, Lines, Procedure, Syntax};
 use vocab::{Count, Offset};
 
 pub(crate) use choose::choose;
-pub(crate) use rows::{CodeTable, columns, rows};
+pub(crate) use rows::{CodeTable, aside, columns, rows};
 pub(crate) use source::Sources;
 
 /// One instruction with its samples.
@@ -93,6 +93,34 @@ impl Code<'_> {
             left_out_bytes: listed.left_out_bytes,
             files: lines.files,
         })
+    }
+
+    /// The same for a procedure whose unlikely part was moved away: every part of its flow.
+    pub(crate) fn flow_listing(
+        &self,
+        graph: &FlowGraph,
+        offsets: &BTreeMap<Offset, Count>,
+    ) -> Result<Listing, String> {
+        let mut whole = Listing::default();
+        let mut reached: Option<Offset> = None;
+        for step in &graph.steps {
+            let Some(offset) = self.binary.offset_of(step.address) else { continue };
+            if reached.is_some_and(|reached| offset < reached) {
+                continue;
+            }
+            let Some(procedure) = self.binary.procedures().find(offset) else { continue };
+            reached = Some(procedure.end);
+            let mut part = self.listing(procedure, offsets)?;
+            // Each part has files of its own.
+            let shift = whole.files.len() as u32;
+            let froms = part.lines.iter_mut().filter_map(|line| line.from.as_mut());
+            froms.for_each(|from| from.file += shift);
+            whole.lines.append(&mut part.lines);
+            whole.files.append(&mut part.files);
+            whole.bad_bytes += part.bad_bytes;
+            whole.left_out_bytes += part.left_out_bytes;
+        }
+        Ok(whole)
     }
 
     /// What DWARF says of a procedure.

@@ -41,7 +41,7 @@ pub(crate) fn rows(table: &CodeTable<'_>, sources: &mut Sources) -> Vec<Row> {
         }
         rows.extend(gap(skipped));
         if skipped > 0 || line.from.as_ref() != last {
-            rows.extend(line.from.as_ref().map(|from| aside(table, from, sources)));
+            rows.extend(line.from.as_ref().map(|from| aside(table.listing, from, sources)));
         }
         last = line.from.as_ref();
         skipped = 0;
@@ -76,8 +76,8 @@ fn path<'a>(listing: &'a Listing, from: &FromLine) -> &'a str {
 }
 
 /// `copy.c:12  the line itself  (inlined: step < walk)`
-fn aside(table: &CodeTable<'_>, from: &FromLine, sources: &mut Sources) -> Row {
-    let path = path(table.listing, from);
+pub(crate) fn aside(listing: &Listing, from: &FromLine, sources: &mut Sources) -> Row {
+    let path = path(listing, from);
     let short = path.rsplit('/').next().unwrap_or(path);
     let text = sources.get(path).and_then(|source| source.line(from.line)).unwrap_or("").trim();
     let mut said = format!("{short}:{}", from.line);

@@ -2,6 +2,7 @@
 //! with arguments of its own has a file of its own.
 
 mod annotate;
+mod calc;
 mod calibrate;
 mod daemon;
 mod diff;
@@ -22,6 +23,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 pub(crate) use self::annotate::AnnotateArguments;
+pub(crate) use self::calc::{CalcArguments, CfgArguments, CfgFormat, SummaryArguments};
 pub(crate) use self::calibrate::CalibrateArguments;
 pub(crate) use self::daemon::{
     ConfigArgument, DaemonArguments, DaemonCommand, DaemonStart, DatabaseArgument,
@@ -88,6 +90,9 @@ pub(crate) enum Command {
     Import(ImportArguments),
     Prof(ProfArguments),
     Annotate(AnnotateArguments),
+    Calc(CalcArguments),
+    Summary(SummaryArguments),
+    Cfg(CfgArguments),
     Stats(StatsArguments),
     Diff(DiffArguments),
     /// Say what this machine can measure, why not, and what to do

@@ -2,6 +2,7 @@
 //! here, before anything runs. A command with arguments of its own has a file of its own.
 
 mod annotate;
+mod calc;
 mod calibrate;
 mod daemon;
 mod database;
@@ -30,6 +31,8 @@ use vocab::Event;
 
 pub(crate) use self::annotate::AnnotateJob;
 use self::annotate::annotate_job;
+pub(crate) use self::calc::{CalcJob, CfgJob, SummaryJob};
+use self::calc::{calc_job, cfg_job, summary_job};
 pub(crate) use self::calibrate::CalibrateJob;
 use self::calibrate::calibrate_job;
 use self::daemon::daemon_job;
@@ -79,6 +82,9 @@ pub(crate) enum Job {
     Import(ImportJob),
     Prof(ProfJob),
     Annotate(AnnotateJob),
+    Calc(CalcJob),
+    Summary(SummaryJob),
+    Cfg(CfgJob),
     Stats(StatsJob),
     Diff(DiffJob),
     Doctor,
@@ -193,6 +199,19 @@ fn plan(arguments: Arguments) -> Result<Plan, Failure> {
         Command::Annotate(asked) => {
             output.pages = !asked.selection.no_pager;
             Job::Annotate(annotate_job(asked)?)
+        }
+        Command::Calc(asked) => {
+            output.pages = !asked.selection.no_pager;
+            Job::Calc(calc_job(asked)?)
+        }
+        Command::Summary(asked) => {
+            output.pages = !asked.selection.no_pager;
+            Job::Summary(summary_job(asked)?)
+        }
+        Command::Cfg(asked) => {
+            output.pages = !asked.selection.no_pager;
+            output.file = asked.output.clone();
+            Job::Cfg(cfg_job(asked)?)
         }
         Command::Stats(asked) => {
             output.pages = !asked.selection.no_pager;
