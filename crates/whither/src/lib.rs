@@ -15,11 +15,13 @@ mod calc;
 mod calibrate;
 mod cfg;
 mod cli;
+mod count;
 mod daemon;
 mod database;
 mod diff;
 mod doctor;
 mod examined;
+mod export;
 mod failure;
 mod generate;
 mod host_events;
@@ -77,6 +79,8 @@ fn execute(plan: &Plan) -> Result<u8, Failure> {
         Job::Cfg(job) => cfg::cfg(job, &plan.output),
         Job::Stats(job) => stats::stats(job, &plan.output),
         Job::Diff(job) => diff::diff(job, &plan.output),
+        Job::Count(job) => count::count(job, &plan.output),
+        Job::Export(job) => export::export(job, &plan.output),
         Job::Doctor => plan.output.write(&doctor::doctor()).map(|()| 0),
         Job::List(job) => list::list(job, &plan.output).map(|()| 0),
         Job::Completions(shell) => generate::completions(*shell, &plan.output).map(|()| 0),

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use analyse::{BranchSeen, Branches, ProcedureReport, ProcedureTime, Request, Samples};
 use image::{Binary, Callees, CodePart, FlowGraph};
 use model::machine::Machine;
-use vocab::{Branch, Count, EventId, ImageId, Offset, Place};
+use vocab::{Branch, EventId, ImageId, Offset, Place};
 
 pub(crate) use figures::{frequency_cell, summary_section, word};
 pub(crate) use tally::combine;
@@ -146,6 +146,11 @@ impl<'a> Examiner<'a> {
     }
 }
 
+/// How many of the event a sample stands for, if somebody kept it.
+pub(crate) fn period_of(sampled: &Sampled) -> Option<f64> {
+    period::of(&sampled.selected.epochs, sampled.event_name())
+}
+
 /// Where parts of a procedure lie in the file.
 fn extents<'p>(
     binary: &'p Binary,
@@ -155,9 +160,4 @@ fn extents<'p>(
         let start = binary.offset_of(part.address)?;
         Some((start, Offset(start.0 + part.code.len() as u64)))
     })
-}
-
-/// Samples in a procedure and in the part of it that was moved away.
-pub(crate) fn samples_of(report: &ProcedureReport) -> Count {
-    Count(report.summary.samples)
 }

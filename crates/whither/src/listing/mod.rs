@@ -17,7 +17,7 @@ use image::{Binary, DebugInfo, FlowGraph, Lines, Procedure, Syntax};
 use vocab::{Count, Offset};
 
 pub(crate) use choose::choose;
-pub(crate) use rows::{CodeTable, aside, columns, rows};
+pub(crate) use rows::{CodeTable, aside, columns, exact_columns, exact_rows, rows};
 pub(crate) use source::Sources;
 
 /// One instruction with its samples.

@@ -26,6 +26,27 @@ pub(crate) fn columns() -> Vec<Column> {
     ]
 }
 
+/// The same where counts are exact: `samples` are runs.
+pub(crate) fn exact_columns() -> Vec<Column> {
+    let mut columns = columns();
+    columns.retain(|column| column.key != "share");
+    if let Some(counts) = columns.first_mut() {
+        *counts = Column::number("runs", "ran");
+    }
+    columns
+}
+
+/// The rows that belong under [`exact_columns`].
+pub(crate) fn exact_rows(table: &CodeTable<'_>, sources: &mut Sources) -> Vec<Row> {
+    let mut rows = rows(table, sources);
+    for row in &mut rows {
+        if let Row::Cells(_, cells) | Row::InJson(cells) = row {
+            cells.remove(0);
+        }
+    }
+    rows
+}
+
 /// The rows; what is not shown leaves a gap in text and is whole in JSON. Where the line changes, a
 /// line of source stands before the instruction.
 pub(crate) fn rows(table: &CodeTable<'_>, sources: &mut Sources) -> Vec<Row> {

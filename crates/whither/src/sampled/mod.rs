@@ -107,17 +107,6 @@ impl Sampled {
         self.profile.events.get(usize::from(self.event.0)).map_or("?", |event| event.name.as_str())
     }
 
-    /// The mean number of events between samples, where the epochs agree on one.
-    pub(crate) fn period(&self) -> Option<u64> {
-        let mut periods = self
-            .selected
-            .epochs
-            .iter()
-            .map(|epoch| epoch.facts().modelled.as_ref().map(|by| by.period));
-        let first = periods.next()??;
-        periods.all(|period| period == Some(first)).then_some(first)
-    }
-
     /// Samples of the event in the images that were asked for: the whole of every share.
     pub(crate) fn whole(&self) -> Count {
         self.by_image.iter().map(|(_, count)| *count).sum()
@@ -168,6 +157,11 @@ impl Sampled {
         let mut times = analyse::by_procedure(&self.profile, self.event, self.images.procedures());
         times.retain(|time| wanted.contains(&time.image));
         times
+    }
+
+    /// Whether an image was asked for.
+    pub(crate) fn wants(&self, id: ImageId) -> bool {
+        self.by_image.iter().any(|(wanted, _)| *wanted == id)
     }
 
     /// Reads the images of stacks and branches too.

@@ -4,8 +4,10 @@
 mod annotate;
 mod calc;
 mod calibrate;
+mod count;
 mod daemon;
 mod diff;
+mod export;
 mod import;
 mod measure;
 mod model;
@@ -25,10 +27,12 @@ use clap_complete::Shell;
 pub(crate) use self::annotate::AnnotateArguments;
 pub(crate) use self::calc::{CalcArguments, CfgArguments, CfgFormat, SummaryArguments};
 pub(crate) use self::calibrate::CalibrateArguments;
+pub(crate) use self::count::CountArguments;
 pub(crate) use self::daemon::{
     ConfigArgument, DaemonArguments, DaemonCommand, DaemonStart, DatabaseArgument,
 };
 pub(crate) use self::diff::DiffArguments;
+pub(crate) use self::export::{ExportArguments, ExportFormat};
 pub(crate) use self::import::ImportArguments;
 pub(crate) use self::measure::{MeasureArguments, VaryArgument};
 pub(crate) use self::model::{CoreArgument, ModeArgument, ModelArguments};
@@ -95,6 +99,8 @@ pub(crate) enum Command {
     Cfg(CfgArguments),
     Stats(StatsArguments),
     Diff(DiffArguments),
+    Count(CountArguments),
+    Export(ExportArguments),
     /// Say what this machine can measure, why not, and what to do
     Doctor,
     /// List what can be named on the command line

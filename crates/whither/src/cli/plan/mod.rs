@@ -4,9 +4,11 @@
 mod annotate;
 mod calc;
 mod calibrate;
+mod count;
 mod daemon;
 mod database;
 mod diff;
+mod export;
 mod import;
 mod measure;
 mod model;
@@ -35,10 +37,14 @@ pub(crate) use self::calc::{CalcJob, CfgJob, SummaryJob};
 use self::calc::{calc_job, cfg_job, summary_job};
 pub(crate) use self::calibrate::CalibrateJob;
 use self::calibrate::calibrate_job;
+pub(crate) use self::count::CountJob;
+use self::count::count_job;
 use self::daemon::daemon_job;
 pub(crate) use self::daemon::{Ask, DaemonJob, StartJob, What};
 pub(crate) use self::diff::DiffJob;
 use self::diff::diff_job;
+pub(crate) use self::export::ExportJob;
+use self::export::export_job;
 pub(crate) use self::import::ImportJob;
 use self::import::import_job;
 use self::measure::measure_job;
@@ -87,6 +93,8 @@ pub(crate) enum Job {
     Cfg(CfgJob),
     Stats(StatsJob),
     Diff(DiffJob),
+    Count(CountJob),
+    Export(ExportJob),
     Doctor,
     List(ListJob),
     Completions(Shell),
@@ -125,7 +133,7 @@ impl Refused {
 }
 
 /// The commands that run a program once and pass its status through.
-const RUN_ONCE: [&str; 5] = ["run", "model", "stat", "ssb", "record"];
+const RUN_ONCE: [&str; 6] = ["run", "model", "stat", "ssb", "record", "count"];
 
 /// From argv.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Plan, Refused> {
@@ -221,6 +229,13 @@ fn plan(arguments: Arguments) -> Result<Plan, Failure> {
             output.pages = !asked.selection.no_pager;
             Job::Diff(diff_job(asked)?)
         }
+        Command::Count(mut count) => {
+            output.stream = Stream::Stderr;
+            output.file = count.output.take();
+            output.failure_status = RUN_FAILED;
+            Job::Count(count_job(count))
+        }
+        Command::Export(asked) => Job::Export(export_job(asked)?),
         Command::Doctor => Job::Doctor,
         Command::List { what, machine } => Job::List(ListJob { what, machine }),
         Command::Completions { shell } => Job::Completions(shell),
