@@ -25,6 +25,7 @@ mod label;
 mod lanes;
 mod lattice;
 mod ports;
+pub mod shotgun;
 mod step;
 
 pub use category::{Categories, Category};

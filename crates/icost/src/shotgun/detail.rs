@@ -1,0 +1,139 @@
+//! What a detailed sample keeps of a micro-op.
+//!
+//! The labels that figure 5b marks as collected dynamically: what a life alone can tell. Widths,
+//! the window, registers and ports follow from the code and the machine and are not kept.
+
+use std::collections::VecDeque;
+
+use model::core::Life;
+use model::monitor::Recorder;
+
+use crate::label::SPAN;
+use crate::{DispatchWait, Fixed, Labeller, Step};
+
+/// An older micro-op that another waited for, said so that it can be found in another run of the
+/// same code.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Link {
+    /// The pc of its instruction.
+    pub pc: u64,
+    /// How many instructions before; 0 for the same one.
+    pub back: u32,
+    /// Which of its micro-ops.
+    pub op: u8,
+}
+
+/// The labels that only running the program tells, in cycles.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Labels {
+    /// DD: waiting for code or its translation.
+    pub code: u32,
+    /// DD: a branch that was not where it was thought to be.
+    pub resteer: u32,
+    /// DD: the front end otherwise.
+    pub bubble: u32,
+    /// DD: a full resource that nobody in sight freed.
+    pub stuck: u32,
+    /// CD: a full scheduler or queue.
+    pub wait: Option<DispatchWait>,
+    /// PD: micro-ops back to the mispredicted branch before it, and the cycles from its execution.
+    pub redirect: (u32, u32),
+    /// PR: which of the operands held it back at all, as a mask.
+    pub operands: u8,
+    /// PR: the store whose data it had to wait for.
+    pub data: Option<Link>,
+    /// RE: waiting for a port.
+    pub contention: u32,
+    /// EP: a hit in the first level.
+    pub hit: u32,
+    /// EP: one-cycle integer work.
+    pub short: u32,
+    /// EP: other work.
+    pub long: u32,
+    /// EP: beyond a hit in the first level.
+    pub miss: u32,
+    /// EP: what nothing idealises.
+    pub fixed: u32,
+    /// How long it took beyond a first-level hit, whoever brought the line.
+    pub beyond: u32,
+    /// PP: the load that brings the same line, and the cycles after it.
+    pub line: Option<(Link, u32)>,
+    /// PP: the store whose data it takes, and the cycles after it.
+    pub forward: Option<(Link, u32)>,
+    /// CC: retirement that nothing else explains.
+    pub late: u32,
+}
+
+impl Labels {
+    fn of(life: &Life, step: &Step, link: impl Fn(u32) -> Option<Link>) -> Labels {
+        let pair = |(distance, label): (u32, u32)| Some((link(distance)?, label));
+        let held = |mask: u8, (k, &distance): (usize, &u32)| mask | u8::from(distance > 0) << k;
+        Labels {
+            code: step.code,
+            resteer: step.resteer,
+            bubble: step.bubble,
+            stuck: step.stuck,
+            wait: step.wait,
+            redirect: step.redirect,
+            operands: step.producers.iter().enumerate().fold(0, held),
+            data: link(step.data),
+            contention: step.contention,
+            hit: step.hit,
+            short: step.short,
+            long: step.long,
+            miss: step.miss,
+            fixed: step.fixed,
+            beyond: (life.completed.saturating_sub(life.issued) as u32).saturating_sub(step.hit),
+            line: pair(step.line),
+            forward: pair(step.forward),
+            late: step.late,
+        }
+    }
+}
+
+/// Labels every micro-op, and says what a detailed sample would hold of it.
+#[derive(Clone, Debug)]
+pub struct LabelRecorder {
+    labeller: Labeller,
+    /// Instruction, pc and place in it of the last micro-ops.
+    past: VecDeque<(u64, u64, u8)>,
+    instruction: u64,
+    op: u8,
+}
+
+impl LabelRecorder {
+    /// For a machine's numbers.
+    pub fn new(fixed: Fixed) -> LabelRecorder {
+        LabelRecorder {
+            labeller: Labeller::new(fixed),
+            past: VecDeque::with_capacity(SPAN),
+            instruction: 0,
+            op: 0,
+        }
+    }
+
+    fn link(&self, distance: u32) -> Option<Link> {
+        let place = self.past.len().checked_sub(distance as usize)?;
+        let &(instruction, pc, op) = self.past.get(place)?;
+        Some(Link { pc, back: (self.instruction - instruction) as u32, op })
+    }
+}
+
+impl Recorder for LabelRecorder {
+    type Detail = Labels;
+
+    fn record(&mut self, life: &Life) -> Labels {
+        let step = self.labeller.label(life);
+        let labels = Labels::of(life, &step, |distance| self.link(distance));
+        if self.past.len() == SPAN {
+            self.past.pop_front();
+        }
+        self.past.push_back((self.instruction, life.pc, self.op));
+        self.op = self.op.saturating_add(1);
+        if life.is_last {
+            self.instruction += 1;
+            self.op = 0;
+        }
+        labels
+    }
+}

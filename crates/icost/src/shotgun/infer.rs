@@ -1,0 +1,57 @@
+//! Labels for an instruction that no detailed sample speaks of: from its code, its own two bits
+//! and the machine's numbers.
+
+use model::machine::{Class, Machine};
+use model::monitor::Bits;
+use model::program::{Kind, Op};
+
+use super::Labels;
+use crate::Fixed;
+
+/// The machine's latencies where nothing was seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Defaults {
+    hit: u32,
+    /// Beyond a first-level hit: the second level, and memory.
+    second: u32,
+    memory: u32,
+}
+
+impl Defaults {
+    /// Of a machine.
+    pub fn of(machine: &Machine) -> Defaults {
+        let hit = Fixed::of(machine).hit;
+        let second = machine.caches.l2.latency_cycles;
+        let memory = second + machine.memory.latency_cycles;
+        Defaults { hit, second, memory }
+    }
+
+    /// The labels of micro-op `k` of an instruction with these bits.
+    pub fn labels(&self, op: &Op, is_first: bool, touches_memory: bool, bits: Bits) -> Labels {
+        let mut labels = Labels { operands: u8::MAX, ..Labels::default() };
+        // Bit 2 means data where bit 1 was reset, or where there is an access at all.
+        let missed = bits.second();
+        match op.kind {
+            Kind::Load => {
+                labels.hit = self.hit;
+                labels.fixed = u32::from(op.latency);
+                labels.miss = match (missed, bits.first()) {
+                    (true, false) => self.memory,
+                    (true, true) => self.second,
+                    (false, _) => 0,
+                };
+            }
+            Kind::StoreAddress | Kind::StoreData => labels.fixed = u32::from(op.latency),
+            Kind::Plain | Kind::Branch if is_short(op) => labels.short = u32::from(op.latency),
+            Kind::Plain | Kind::Branch => labels.long = u32::from(op.latency),
+        }
+        if missed && is_first && !touches_memory {
+            labels.code = self.second;
+        }
+        labels
+    }
+}
+
+fn is_short(op: &Op) -> bool {
+    op.latency <= 1 && op.class < Class::VecStoreData
+}
