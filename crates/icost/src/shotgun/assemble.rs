@@ -78,14 +78,13 @@ impl Assembler {
         for ((&place, detail), &bits) in chosen {
             let Some(known) = code.at(place) else { continue };
             self.instructions += 1;
-            let fits = detail.filter(|detail| detail.ops.len() == known.ops.len());
-            self.inferred += u64::from(fits.is_none());
+            self.inferred += u64::from(detail.is_none_or(|chosen| !chosen.is_own));
             if self.past.len() == REACH {
                 self.past.pop_front();
             }
             self.past.push_back((known.instruction.pc, self.count));
             for (k, op) in known.ops.iter().enumerate() {
-                let labels = fits.and_then(|detail| detail.ops.get(k)).copied();
+                let labels = detail.and_then(|chosen| chosen.sample.ops.get(k)).copied();
                 let labels = labels.unwrap_or_else(|| {
                     self.defaults.labels(op, k == 0, known.instruction.has_memory, bits)
                 });

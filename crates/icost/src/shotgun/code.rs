@@ -6,6 +6,7 @@ use model::core::Ideal;
 use model::machine::Machine;
 use model::program::{Op, Program, StaticInstruction};
 use model::stream::{BlockId, Code, StaticBlock};
+use model::uop::Flow;
 
 /// Every instruction that is known, decoded once.
 #[derive(Clone, Debug)]
@@ -14,6 +15,9 @@ pub struct CodeBook {
     places: HashMap<u64, u32>,
     codes: Vec<Code>,
     blocks: u32,
+    /// Where stretches of code begin, and what stands behind calls.
+    entries: Vec<u64>,
+    behind_calls: Vec<u64>,
 }
 
 /// An instruction as the code tells it.
@@ -35,6 +39,8 @@ impl CodeBook {
             places: HashMap::new(),
             codes: Vec::new(),
             blocks: 0,
+            entries: Vec::new(),
+            behind_calls: Vec::new(),
         }
     }
 
@@ -46,9 +52,19 @@ impl CodeBook {
         let first = self.program.instructions.len() as u32;
         self.program.translate(BlockId(self.blocks), block);
         self.blocks += 1;
+        if let Some(start) = block.instructions.first() {
+            self.entries.push(start.pc);
+        }
         for (k, code) in block.instructions.iter().enumerate() {
             self.codes.push(*code);
-            self.places.entry(code.pc).or_insert(first + k as u32);
+            if self.places.contains_key(&code.pc) {
+                continue;
+            }
+            let place = first + k as u32;
+            self.places.insert(code.pc, place);
+            let instruction = self.program.instructions.get(place as usize);
+            let calls = |flow: Flow| matches!(flow, Flow::Call | Flow::IndirectCall);
+            self.behind_calls.extend(instruction.filter(|i| calls(i.flow)).map(|i| i.next()));
         }
     }
 
@@ -61,6 +77,16 @@ impl CodeBook {
     pub fn at(&self, place: u32) -> Option<Known<'_>> {
         let instruction = self.program.instructions.get(place as usize)?;
         Some(Known { place, instruction, ops: self.program.ops_of(instruction) })
+    }
+
+    /// Where blocks begin.
+    pub fn entries(&self) -> &[u64] {
+        &self.entries
+    }
+
+    /// The addresses behind calls, which returns go to.
+    pub fn behind_calls(&self) -> &[u64] {
+        &self.behind_calls
     }
 
     /// Every instruction's bytes, in the order in which they were added.

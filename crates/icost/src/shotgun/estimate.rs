@@ -17,6 +17,8 @@ pub struct Tally {
     pub details: u64,
     /// Fragments that hold together.
     pub consistent: u64,
+    /// Fragments that hold together as far as they could be followed.
+    pub cut: u64,
     /// Those discarded, by why.
     pub discarded: BTreeMap<&'static str, u64>,
     /// Instructions in consistent fragments.
@@ -32,36 +34,31 @@ pub struct Tally {
 /// Fragments against what really happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Truth {
-    /// Fragments that left the path which the program took.
+    /// Fragments that left the path which the program took, or would have with another step.
     pub errant: u64,
     /// Those of them that were discarded.
     pub errant_discarded: u64,
-    /// Fragments that were discarded though they had not left it.
-    pub right_discarded: u64,
 }
 
 impl Tally {
     fn judge(&mut self, fragment: &Fragment<'_>, code: &CodeBook, path: Option<&Vec<u64>>) {
         self.signatures += 1;
         match fragment.flaw {
-            Some(flaw) => *self.discarded.entry(flaw.key()).or_default() += 1,
             None => self.consistent += 1,
+            Some(Flaw::NoTarget) => self.cut += 1,
+            Some(flaw) => *self.discarded.entry(flaw.key()).or_default() += 1,
         }
         let Some(path) = path else { return };
         let truth = self.truth.get_or_insert_default();
         let walked = fragment.places.iter().filter_map(|&place| code.at(place));
         let strayed = walked.zip(path).any(|(known, &pc)| known.instruction.pc != pc);
-        // Where the walk broke off, the next step was wrong or could not be made.
-        let is_errant = strayed || matches!(fragment.flaw, Some(Flaw::Impossible | Flaw::NoCode));
-        let ended_right = path.get(fragment.places.len()).is_some_and(|_| !strayed);
-        match (is_errant, fragment.flaw) {
-            (true, Some(_)) => {
+        match (strayed, fragment.is_consistent()) {
+            (true, true) => truth.errant += 1,
+            (_, false) => {
                 truth.errant += 1;
                 truth.errant_discarded += 1;
             }
-            (true, None) => truth.errant += 1,
-            (false, Some(_)) if ended_right => truth.right_discarded += 1,
-            (false, _) => {}
+            (false, true) => {}
         }
     }
 }
@@ -87,7 +84,7 @@ pub fn analyse<const L: usize>(
     (sets, arbitration): (&[Categories], Arbitration),
     seed: u64,
 ) -> Shotgun {
-    let mut database = Database::new(&samples.details, seed);
+    let mut database = Database::new(&samples.details, code, seed);
     let mut assembler = Assembler::new(fixed, defaults);
     let mut lanes: Lanes<L> = Lanes::new(fixed, sets, arbitration);
     let mut tally = Tally { details: samples.details.len() as u64, ..Tally::default() };
@@ -95,7 +92,7 @@ pub fn analyse<const L: usize>(
     for (k, signature) in samples.signatures.iter().enumerate() {
         let fragment = walk(signature, code, &mut database);
         tally.judge(&fragment, code, samples.paths.get(k));
-        if fragment.flaw.is_none() {
+        if fragment.is_consistent() {
             assembler.add(&fragment, signature, code, |step| lanes.step(step));
             ends.push(lanes.times().into_iter().map(|(_, time)| time).collect());
         }
@@ -147,9 +144,8 @@ impl Shotgun {
     }
 
     fn ratio(&self, cycles: impl Fn(&Lattice) -> Option<f64>) -> Option<Estimate> {
-        let lattice = |batch: &Vec<f64>| {
-            Lattice::new(self.sets.iter().copied().zip(batch.iter().copied()))
-        };
+        let lattice =
+            |batch: &Vec<f64>| Lattice::new(self.sets.iter().copied().zip(batch.iter().copied()));
         let (mut saved, mut taken) = (Vec::new(), Vec::new());
         for batch in &self.batches {
             let lattice = lattice(batch);

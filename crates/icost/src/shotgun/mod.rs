@@ -18,6 +18,7 @@
 //! one behind the other instead of each alone: a window that is empty at the start of every
 //! thousand instructions and drains at its end would be charged to the program.
 
+mod align;
 mod assemble;
 mod code;
 mod database;
@@ -28,7 +29,7 @@ mod walk;
 
 pub use assemble::Assembler;
 pub use code::{CodeBook, Known};
-pub use database::Database;
+pub use database::{Chosen, Database};
 pub use detail::{LabelRecorder, Labels, Link};
 pub use estimate::{Shotgun, Tally, Truth, analyse};
 pub use infer::Defaults;

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
-use model::monitor::{Bits, DetailedSample, SignatureSample};
+use model::monitor::{Bits, SignatureSample, Surroundings};
 use model::uop::Flow;
 
+use super::Database;
+use super::align::align;
 use super::code::{CodeBook, Known};
-use super::{Database, Labels};
+use super::database::Chosen;
 
 /// Why a fragment cannot be what happened.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -41,52 +43,148 @@ impl fmt::Display for Flaw {
 }
 
 /// A stretch of the program, put together again.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Fragment<'a> {
     /// Each instruction's place in the code book.
     pub places: Vec<u32>,
     /// The detailed sample chosen for it, if there is one.
-    pub details: Vec<Option<&'a DetailedSample<Labels>>>,
-    /// Where the path turned out not to be what happened, if it did.
+    pub details: Vec<Option<Chosen<'a>>>,
+    /// Why it is not as long as its signature, if it is not.
     pub flaw: Option<Flaw>,
+}
+
+impl Fragment<'_> {
+    /// Whether it may be what happened. A path that merely cannot be followed further is right as
+    /// far as it goes.
+    pub fn is_consistent(&self) -> bool {
+        matches!(self.flaw, None | Some(Flaw::NoTarget))
+    }
 }
 
 /// Calls that are still open at most; older ones are forgotten.
 const CALLS_MAX: usize = 1000;
+/// How often another target is tried before a fragment is given up.
+const RETRIES_MAX: usize = 50;
+
+/// An indirect branch that could have gone elsewhere too.
+struct Choice {
+    /// Instructions up to it, itself included.
+    len: usize,
+    targets: Vec<u64>,
+    calls: Vec<u64>,
+}
 
 /// Follows a signature through the code.
+///
+/// Where an indirect branch leads to bits that cannot be, the next likely target of the last such
+/// branch is tried, as far as detailed samples know any.
 pub fn walk<'a>(
     signature: &SignatureSample,
     code: &CodeBook,
     database: &mut Database<'a>,
 ) -> Fragment<'a> {
-    let mut fragment = Fragment { places: Vec::new(), details: Vec::new(), flaw: None };
-    let mut calls: Vec<u64> = Vec::new();
-    let mut pc = signature.start;
-    for (k, &bits) in signature.bits.iter().enumerate() {
-        let Some(known) = code.find(pc) else {
-            fragment.flaw = Some(Flaw::NoCode);
-            break;
-        };
-        if !is_possible(&known, bits) {
-            fragment.flaw = Some(Flaw::Impossible);
-            break;
+    let mut walker = Walker { calls: Vec::new(), choices: Vec::new(), pc: signature.start };
+    let mut fragment = Fragment::default();
+    let mut retries = 0;
+    while fragment.places.len() < signature.bits.len() {
+        let Err(flaw) = walker.step(signature, code, database, &mut fragment) else { continue };
+        fragment.flaw.get_or_insert(flaw);
+        if flaw == Flaw::NoTarget {
+            fragment.flaw = Some(flaw);
+            return fragment;
         }
-        let (around, missing) = signature.around(k);
-        let detail = database.closest(pc, around, missing);
-        fragment.places.push(known.place);
-        fragment.details.push(detail);
-        let seen = detail.and_then(|detail| detail.target);
-        match next(&known, bits, seen, &mut calls) {
-            Some(to) => pc = to,
-            None if k + 1 == signature.bits.len() => {}
-            None => {
-                fragment.flaw = Some(Flaw::NoTarget);
-                break;
-            }
+        retries += 1;
+        if retries > RETRIES_MAX || !walker.back(&mut fragment) {
+            return fragment;
         }
     }
+    fragment.flaw = None;
     fragment
+}
+
+struct Walker {
+    pc: u64,
+    calls: Vec<u64>,
+    choices: Vec<Choice>,
+}
+
+impl Walker {
+    /// Takes the next instruction.
+    fn step<'a>(
+        &mut self,
+        signature: &SignatureSample,
+        code: &CodeBook,
+        database: &mut Database<'a>,
+        fragment: &mut Fragment<'a>,
+    ) -> Result<(), Flaw> {
+        let k = fragment.places.len();
+        let bits = signature.bits.get(k).copied().unwrap_or_default();
+        let known = code.find(self.pc).ok_or(Flaw::NoCode)?;
+        if !is_possible(&known, bits) {
+            return Err(Flaw::Impossible);
+        }
+        let (around, missing) = signature.around(k);
+        fragment.places.push(known.place);
+        fragment.details.push(database.closest(&known, around, missing));
+        if k + 1 == signature.bits.len() {
+            return Ok(());
+        }
+        let instruction = known.instruction;
+        let calls = matches!(instruction.flow, Flow::Call | Flow::IndirectCall);
+        if calls {
+            if self.calls.len() == CALLS_MAX {
+                self.calls.remove(0);
+            }
+            self.calls.push(instruction.next());
+        }
+        self.pc = match said(&known, bits) {
+            Some(to) => to,
+            None if instruction.flow == Flow::Return && !self.calls.is_empty() => {
+                self.calls.pop().unwrap_or_default()
+            }
+            None => self.guess(&known, (k, around, missing), signature, code, database)?,
+        };
+        Ok(())
+    }
+
+    /// Where an indirect branch went: as the closest detailed sample says; if there is none, as
+    /// the bits say that follow.
+    fn guess(
+        &mut self,
+        known: &Known<'_>,
+        (k, around, missing): (usize, Surroundings, usize),
+        signature: &SignatureSample,
+        code: &CodeBook,
+        database: &mut Database<'_>,
+    ) -> Result<u64, Flaw> {
+        let mut targets = database.targets(known.instruction.pc, around, missing);
+        targets.reverse();
+        if let Some(first) = targets.pop() {
+            self.choices.push(Choice { len: k + 1, targets, calls: self.calls.clone() });
+            return Ok(first);
+        }
+        let candidates = match known.instruction.flow {
+            Flow::Return => code.behind_calls(),
+            _ => code.entries(),
+        };
+        let rest = signature.bits.get(k + 1..).unwrap_or_default();
+        align(code, candidates, &self.calls, rest).ok_or(Flaw::NoTarget)
+    }
+
+    /// Goes back to the last branch that could have gone elsewhere; no if there is none.
+    fn back(&mut self, fragment: &mut Fragment<'_>) -> bool {
+        while let Some(choice) = self.choices.last_mut() {
+            if let Some(target) = choice.targets.pop() {
+                self.pc = target;
+                self.calls.clone_from(&choice.calls);
+                fragment.places.truncate(choice.len);
+                fragment.details.truncate(choice.len);
+                return true;
+            }
+            self.choices.pop();
+        }
+        false
+    }
 }
 
 /// Whether an instruction can have left these bits.
@@ -97,7 +195,7 @@ pub fn walk<'a>(
 /// 0 1           missed far away    not a branch that always is
 /// 0 0           no                 not a branch that always is
 /// ```
-pub(crate) fn is_possible(known: &Known<'_>, bits: Bits) -> bool {
+pub(super) fn is_possible(known: &Known<'_>, bits: Bits) -> bool {
     let flow = known.instruction.flow;
     if known.instruction.has_memory {
         return bits.first() || bits.second();
@@ -109,22 +207,13 @@ pub(crate) fn is_possible(known: &Known<'_>, bits: Bits) -> bool {
     }
 }
 
-/// Where it went.
-fn next(known: &Known<'_>, bits: Bits, seen: Option<u64>, calls: &mut Vec<u64>) -> Option<u64> {
+/// Where the code and its bits say that it went; none if they do not.
+pub(super) fn said(known: &Known<'_>, bits: Bits) -> Option<u64> {
     let instruction = known.instruction;
-    let behind = instruction.next();
-    if matches!(instruction.flow, Flow::Call | Flow::IndirectCall) {
-        if calls.len() == CALLS_MAX {
-            calls.remove(0);
-        }
-        calls.push(behind);
-    }
     match instruction.flow {
-        Flow::Next => Some(behind),
         Flow::Conditional if bits.first() => Some(instruction.target),
-        Flow::Conditional => Some(behind),
+        Flow::Next | Flow::Conditional => Some(instruction.next()),
         Flow::Jump | Flow::Call => Some(instruction.target),
-        Flow::Return => calls.pop().or(seen),
-        Flow::IndirectJump | Flow::IndirectCall => seen,
+        Flow::Return | Flow::IndirectJump | Flow::IndirectCall => None,
     }
 }
