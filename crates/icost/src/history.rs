@@ -136,7 +136,9 @@ impl<T: Copy> Latest<T> {
     }
 
     pub(crate) fn get(&self, key: u64) -> Option<T> {
-        self.places[Latest::<T>::place(key)].filter(|(held, _)| *held == key).map(|(_, value)| value)
+        self.places[Latest::<T>::place(key)]
+            .filter(|(held, _)| *held == key)
+            .map(|(_, value)| value)
     }
 
     pub(crate) fn put(&mut self, key: u64, value: T) {

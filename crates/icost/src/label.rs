@@ -14,10 +14,10 @@ use model::machine::Class;
 use model::units::Level;
 use model::uop::Flow;
 
+use crate::Kind;
 use crate::fixed::Fixed;
 use crate::history::{History, IDEAL_WINDOW, Latest, Past, Reach, SPAN};
 use crate::step::{DispatchWait, Step, Wait};
-use crate::Kind;
 
 /// Stores and loads meet by words of eight bytes.
 const WORD_SHIFT: u32 = 3;
@@ -201,11 +201,9 @@ impl Labeller {
         let committed = |distance| self.past.before(distance).map_or(0, |past| past.committed);
         let width = self.past.before(step.width).map_or(0, |past| past.dispatched + 1);
         let (window, load_room) = (committed(step.window), committed(step.load_room));
-        for (edge, there) in [
-            (&mut step.width, width),
-            (&mut step.window, window),
-            (&mut step.load_room, load_room),
-        ] {
+        for (edge, there) in
+            [(&mut step.width, width), (&mut step.window, window), (&mut step.load_room, load_room)]
+        {
             if there > life.dispatched {
                 *edge = 0;
             } else {

@@ -373,7 +373,8 @@ impl<const L: usize> Lanes<L> {
                 &mut self.committed,
                 &mut self.written,
             ] {
-                let lowered = |times: &mut [u32; L]| times[lane] = times[lane].saturating_sub(oldest);
+                let lowered =
+                    |times: &mut [u32; L]| times[lane] = times[lane].saturating_sub(oldest);
                 node.times.iter_mut().for_each(lowered);
             }
         }

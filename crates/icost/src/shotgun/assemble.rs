@@ -11,14 +11,11 @@ use model::program::Op;
 use model::uop::Reg;
 
 use super::code::{CodeBook, Known};
+use super::reaches::Reaches;
 use super::{Defaults, Fragment, Labels, Link};
-use crate::label::SPAN;
+use crate::history::SPAN;
 use crate::{Fixed, Step};
 
-/// How much larger an ideal window is.
-const IDEAL_WINDOW: u32 = 20;
-/// Instructions that an edge may reach back.
-const REACH: usize = SPAN;
 /// Nobody in sight wrote a register.
 const NOBODY: u64 = u64::MAX;
 
@@ -30,7 +27,7 @@ pub struct Assembler {
     /// Micro-ops so far.
     count: u64,
     writers: [u64; Reg::COUNT],
-    slots: Slots,
+    reaches: Reaches,
     /// The pc and the first micro-op of the last instructions.
     past: VecDeque<(u64, u64)>,
     /// Instructions without a detailed sample, and all.
@@ -48,8 +45,8 @@ impl Assembler {
             defaults,
             count: 0,
             writers: [NOBODY; Reg::COUNT],
-            slots: Slots::default(),
-            past: VecDeque::with_capacity(REACH),
+            reaches: Reaches::new(fixed),
+            past: VecDeque::with_capacity(SPAN),
             inferred: 0,
             instructions: 0,
             lost: 0,
@@ -79,7 +76,7 @@ impl Assembler {
             let Some(known) = code.at(place) else { continue };
             self.instructions += 1;
             self.inferred += u64::from(detail.is_none_or(|chosen| !chosen.is_own));
-            if self.past.len() == REACH {
+            if self.past.len() == SPAN {
                 self.past.pop_front();
             }
             self.past.push_back((known.instruction.pc, self.count));
@@ -88,16 +85,18 @@ impl Assembler {
                 let labels = labels.unwrap_or_else(|| {
                     self.defaults.labels(op, k == 0, known.instruction.has_memory, bits)
                 });
-                let made = self.step(&known, op, &labels);
+                let made = self.step(&known, (op, k == 0), &labels);
                 step(&made);
             }
+            self.reaches.branch(known.instruction.flow, bits);
         }
     }
 
-    fn step(&mut self, known: &Known<'_>, op: &Op, labels: &Labels) -> Step {
+    fn step(&mut self, known: &Known<'_>, (op, is_first): (&Op, bool), labels: &Labels) -> Step {
         let mut step = Step {
             instruction: known.place,
             code: labels.code,
+            code_translation: labels.code_translation,
             resteer: labels.resteer,
             bubble: labels.bubble,
             stuck: labels.stuck,
@@ -109,19 +108,15 @@ impl Assembler {
             short: labels.short,
             long: labels.long,
             miss: labels.miss,
+            level: labels.level,
+            translation: labels.translation,
             fixed: labels.fixed,
             late: labels.late,
+            write: labels.write,
             ..Step::default()
         };
-        if op.slots > 0 {
-            let (slots, fixed) = (u32::from(op.slots), self.fixed);
-            step.width = self.slots.reach((fixed.dispatch_width + 1).saturating_sub(slots));
-            step.retire_width = self.slots.reach((fixed.retire_width + 1).saturating_sub(slots));
-            step.window = self.slots.reach(fixed.window);
-            step.ideal_window = self.slots.reach(IDEAL_WINDOW * fixed.window);
-        }
+        self.reaches.label(known, (op, is_first), labels.stands, &mut step);
         self.link_operands(op, labels, &mut step);
-        step.data = self.resolve(labels.data);
         self.link_memory(labels, &mut step);
         self.remember(op);
         step
@@ -139,15 +134,16 @@ impl Assembler {
     /// A line or data that come from out of sight still take as long as was seen.
     fn link_memory(&mut self, labels: &Labels, step: &mut Step) {
         if let Some((link, label)) = labels.line {
-            let distance = self.resolve(Some(link));
+            let distance = self.resolve(link);
             if distance > 0 {
                 step.line = (distance, label);
             } else {
+                // Behind its own miss, if it was one at all.
                 step.miss = labels.beyond;
             }
         }
         if let Some((link, label)) = labels.forward {
-            let distance = self.resolve(Some(link));
+            let distance = self.resolve(link);
             if distance > 0 {
                 step.forward = (distance, label);
             }
@@ -155,8 +151,7 @@ impl Assembler {
     }
 
     /// The distance to a linked micro-op; 0 if it is not in sight.
-    fn resolve(&mut self, link: Option<Link>) -> u32 {
-        let Some(link) = link else { return 0 };
+    fn resolve(&mut self, link: Link) -> u32 {
         let Some(newest) = self.past.len().checked_sub(1) else { return 0 };
         let back = link.back as usize;
         let at = |back: usize| self.past.get(newest.checked_sub(back)?);
@@ -172,58 +167,10 @@ impl Assembler {
     }
 
     fn remember(&mut self, op: &Op) {
-        self.slots.push(op.slots);
+        self.reaches.push(op);
         for &target in op.targets.iter().filter(|&&target| target != Reg::SINK.0) {
             self.writers[usize::from(target) & (Reg::COUNT - 1)] = self.count;
         }
         self.count += 1;
-    }
-}
-
-/// Slots taken by the last micro-ops, summed up so that any number of them is found by halving.
-#[derive(Clone, Debug)]
-struct Slots {
-    /// `sums[k]`: slots of all micro-ops before the k-th.
-    sums: VecDeque<u64>,
-}
-
-impl Default for Slots {
-    fn default() -> Slots {
-        Slots { sums: VecDeque::from([0]) }
-    }
-}
-
-impl Slots {
-    fn push(&mut self, slots: u8) {
-        let last = self.sums.back().copied().unwrap_or(0);
-        if self.sums.len() == SPAN {
-            self.sums.pop_front();
-        }
-        self.sums.push_back(last + u64::from(slots));
-    }
-
-    /// How many micro-ops back the youngest is that, with all behind it, fills so many slots; 0 if
-    /// none in sight does.
-    fn reach(&self, slots: u32) -> u32 {
-        let last = self.sums.back().copied().unwrap_or(0);
-        let Some(limit) = last.checked_sub(u64::from(slots)) else { return 0 };
-        let within = self.sums.partition_point(|&sum| sum <= limit);
-        if within == 0 { 0 } else { (self.sums.len() - within) as u32 }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reach_is_the_youngest_micro_op_that_fills_the_slots() {
-        let mut slots = Slots::default();
-        assert_eq!(slots.reach(1), 0);
-        for taken in [1, 1, 0, 2, 0, 1] {
-            slots.push(taken);
-        }
-        // From the newest back: 1, then 0, then 2.
-        assert_eq!([1, 2, 3, 4, 5, 6].map(|n| slots.reach(n)), [1, 3, 3, 5, 6, 0]);
     }
 }

@@ -5,7 +5,7 @@ use model::machine::{Class, Machine};
 use model::monitor::Bits;
 use model::program::{Kind, Op};
 
-use super::Labels;
+use super::{Labels, Stands};
 use crate::Fixed;
 
 /// The machine's latencies where nothing was seen.
@@ -26,27 +26,32 @@ impl Defaults {
         Defaults { hit, second, memory }
     }
 
-    /// The labels of micro-op `k` of an instruction with these bits.
+    /// The labels of a micro-op of an instruction with these bits.
     pub fn labels(&self, op: &Op, is_first: bool, touches_memory: bool, bits: Bits) -> Labels {
-        let mut labels = Labels { operands: u8::MAX, ..Labels::default() };
+        let mut labels = Labels { operands: u8::MAX, stands: Stands::ALL, ..Labels::default() };
         // Bit 2 means data where bit 1 was reset, or where there is an access at all.
         let missed = bits.second();
         match op.kind {
             Kind::Load => {
                 labels.hit = self.hit;
                 labels.fixed = u32::from(op.latency);
-                labels.miss = match (missed, bits.first()) {
-                    (true, false) => self.memory,
-                    (true, true) => self.second,
-                    (false, _) => 0,
+                (labels.miss, labels.level) = match (missed, bits.first()) {
+                    (true, false) => (self.memory, crate::Kind::Memory),
+                    (true, true) => (self.second, crate::Kind::L2),
+                    (false, _) => (0, crate::Kind::Line),
                 };
             }
-            Kind::StoreAddress | Kind::StoreData => labels.fixed = u32::from(op.latency),
+            Kind::StoreAddress => labels.fixed = u32::from(op.latency),
+            Kind::StoreData => {
+                labels.fixed = u32::from(op.latency);
+                labels.write = Some(if missed { self.memory } else { 0 });
+            }
             Kind::Plain | Kind::Branch if is_short(op) => labels.short = u32::from(op.latency),
             Kind::Plain | Kind::Branch => labels.long = u32::from(op.latency),
         }
         if missed && is_first && !touches_memory {
-            labels.code = self.second;
+            // What no sample ever met runs seldom, so that its code has been driven out.
+            labels.code = self.memory;
         }
         labels
     }

@@ -25,12 +25,13 @@ mod database;
 mod detail;
 mod estimate;
 mod infer;
+mod reaches;
 mod walk;
 
 pub use assemble::Assembler;
 pub use code::{CodeBook, Known};
 pub use database::{Chosen, Database};
-pub use detail::{LabelRecorder, Labels, Link};
+pub use detail::{LabelRecorder, Labels, Link, Stands};
 pub use estimate::{Shotgun, Tally, Truth, analyse};
 pub use infer::Defaults;
 pub use walk::{Flaw, Fragment, walk};
