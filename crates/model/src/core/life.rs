@@ -1,6 +1,8 @@
 //! The life of every micro-op, for those who listen.
 
+use crate::cause::Cause;
 use crate::machine::Class;
+use crate::units::Level;
 use crate::uop::Flow;
 
 /// No micro-op: a source that nobody in sight produced.
@@ -23,6 +25,8 @@ pub struct Life {
     pub class: Class,
     /// Slots of the window that it takes.
     pub slots: u8,
+    /// Slots of its whole instruction, which is fetched at once.
+    pub instruction_slots: u8,
     /// Whether it is the last micro-op of its instruction.
     pub is_last: bool,
     /// How its instruction may leave the straight line; set on the last micro-op.
@@ -35,6 +39,8 @@ pub struct Life {
     pub fetched: u64,
     /// Cycles for which its fetch waited for code or its translation.
     pub code_cycles: u32,
+    /// Of them, those for the translation.
+    pub code_translation_cycles: u32,
     /// When it entered the window.
     pub dispatched: u64,
     /// When its operands were there.
@@ -45,12 +51,21 @@ pub struct Life {
     pub completed: u64,
     /// When it retired.
     pub committed: u64,
-    /// Of a load, cycles beyond a first-level hit.
+    /// Of a load, cycles beyond a first-level hit; of a store's address, cycles until its line may
+    /// be written.
     pub miss_cycles: u32,
+    /// Of them, those for the translation.
+    pub translation_cycles: u32,
+    /// Where it found its line.
+    pub level: Level,
     /// The address that it touched, if any.
     pub address: Option<u64>,
+    /// How many bytes from there on, at least.
+    pub bytes: u8,
     /// It is a mispredicted branch.
     pub mispredicted: bool,
+    /// It is a branch that the front end had to set right by itself.
+    pub resteered: bool,
     /// It is a branch that left the straight line.
     pub taken: bool,
     /// A load or store that missed the first level.
@@ -65,6 +80,21 @@ pub struct Life {
     pub missed_tlb: bool,
 }
 
+/// A row of cycles in which nothing retired, and what is to blame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stalled {
+    /// The static instruction whose retirement ended it: the oldest meanwhile.
+    pub instruction: u32,
+    /// Its cycles.
+    pub cycles: u64,
+    /// How many of them the window was empty, refilling included.
+    pub front_cycles: u64,
+    /// What held the front up.
+    pub front: Cause,
+    /// What the oldest micro-op was busy with during the rest.
+    pub work: Cause,
+}
+
 /// Is told of every micro-op in program order, once its branch outcome is known.
 pub trait Watcher: Send {
     /// Whether anyone listens; when not, nothing is put together.
@@ -72,6 +102,9 @@ pub trait Watcher: Send {
 
     /// A micro-op has lived.
     fn lived(&mut self, life: &Life);
+
+    /// Nothing retired for a while. This comes before the life of the micro-op that ended it.
+    fn stalled(&mut self, _stall: &Stalled) {}
 }
 
 /// Nobody listens.

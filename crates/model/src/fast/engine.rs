@@ -27,7 +27,9 @@ pub(super) struct Found {
     pub(super) completed: u64,
     pub(super) cause: Cause,
     pub(super) miss_cycles: u32,
+    pub(super) translation_cycles: u32,
     pub(super) address: Option<u64>,
+    pub(super) bytes: u8,
     pub(super) store: u64,
     pub(super) level: Level,
     pub(super) missed_tlb: bool,
@@ -40,7 +42,9 @@ impl Found {
             completed,
             cause,
             miss_cycles: 0,
+            translation_cycles: 0,
             address: None,
+            bytes: 0,
             store: NOBODY,
             level: Level::L1,
             missed_tlb: false,
@@ -225,6 +229,9 @@ impl<W: Watcher> Engine<W> {
             if gap > 0 {
                 let why = self.why(place, dispatched, by_stores, fetched, found.cause);
                 self.retire.stall(&mut self.account, gap, &why);
+                if W::LISTENS {
+                    self.watcher.stalled(&self.retire.told(gap, &why));
+                }
             }
             committed = self.retire.cycle();
             if op.slots > 0 {

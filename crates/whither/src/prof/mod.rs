@@ -8,19 +8,19 @@
 
 mod kept;
 mod procedures;
-mod select;
 mod table;
 mod view;
 
 use store::{Counts, Want};
 
 use crate::cli::{By, ProfJob};
+use crate::database::select;
 use crate::failure::{ERROR, Failure};
 use crate::output::Output;
 
 /// Reads and shows.
 pub(crate) fn prof(job: &ProfJob, output: &Output) -> Result<u8, Failure> {
-    let mut selected = select::select(job)?;
+    let mut selected = select(&job.selection)?;
     let mut counts = Counts::new(want(job));
     for epoch in &selected.epochs {
         let troubles =
@@ -43,7 +43,7 @@ fn want(job: &ProfJob) -> Want {
     Want {
         offsets: job.by == By::Procedure,
         processes: job.by == By::Process,
-        image: job.image.clone().filter(|image| image.contains(['/', '['])),
-        event: job.event.clone(),
+        image: job.selection.image.clone().filter(|image| image.contains(['/', '['])),
+        event: job.selection.event.clone(),
     }
 }

@@ -8,9 +8,8 @@ use store::{CountRow, Counts};
 use vocab::{Count, Image, ImageId, ImageKind, Offset};
 
 use super::kept::Kept;
-use super::select::Selected;
 use super::table::{self, Rows};
-use crate::database::ThisHost;
+use crate::database::{Selected, ThisHost};
 use crate::run::{Images, kernel_layout};
 
 /// The procedures of images, as far as they are known.
