@@ -53,11 +53,10 @@ fn samples(machine: &Machine, extra: (u64, f64)) -> Samples {
         graph.edges.iter().map(|edge| if edge.to == 0 { 1.0 } else { 0.0 }).collect();
     let least = plan.mixed(&graph, &pieces, Some((&edges, &vec![0.0; graph.blocks.len()])));
     let mut at = BTreeMap::new();
-    for step in 0..graph.blocks[0].end {
-        let address = graph.steps[step].address;
-        let more = if address == extra.0 { extra.1 } else { 0.0 };
-        let cycles = least[step].cycles + more;
-        at.insert(address, (cycles * ROUNDS / PERIOD).round() as u64);
+    for (step, least) in graph.steps.iter().zip(&least).take(graph.blocks[0].end) {
+        let more = if step.address == extra.0 { extra.1 } else { 0.0 };
+        let cycles = least.cycles + more;
+        at.insert(step.address, (cycles * ROUNDS / PERIOD).round() as u64);
     }
     Samples { event: Sampled::Cycles, period: PERIOD, is_precise: false, at }
 }
