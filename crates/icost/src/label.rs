@@ -3,148 +3,63 @@
 //! A label is what the machine's numbers say, bounded by what was observed, and whatever the edges
 //! of a node do not explain is added to one of them. The longest path therefore *is* the observed
 //! time; what is approximate is how labels answer to idealisation.
+//!
+//! An edge that bound nobody as observed still stands where it could bind after idealisation: a
+//! load that found its line there would have waited for it had it come earlier.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 
 use model::core::{Life, NOBODY};
-use model::machine::{Class, Machine};
+use model::machine::Class;
+use model::units::Level;
+use model::uop::Flow;
 
+use crate::Kind;
+use crate::fixed::Fixed;
+use crate::history::{History, IDEAL_WINDOW, Latest, Past, Reach, SPAN};
 use crate::step::{DispatchWait, Step, Wait};
 
-/// The machine's numbers that stand on edges.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Fixed {
-    /// Slots dispatched a cycle.
-    pub dispatch_width: u32,
-    /// Slots retired a cycle.
-    pub retire_width: u32,
-    /// Slots of the window.
-    pub window: u32,
-    /// From dispatch to the earliest issue.
-    pub to_issue: u32,
-    /// From completion to the earliest retirement.
-    pub to_retire: u32,
-    /// From a result to who waits for it, beyond back to back.
-    pub wakeup: u32,
-    /// A hit in the first level.
-    pub hit: u32,
-    /// From the execution of a mispredicted branch to dispatch behind it.
-    pub redirect: u32,
-    /// From fetch to dispatch.
-    pub front: u32,
-    /// What a branch costs that the front end sets right by itself.
-    pub resteer: u32,
-    /// From a store's data to a load that takes it.
-    pub forward: u32,
-    /// Bytes of a line, as a shift.
-    pub line_shift: u32,
-    /// Ports of each class, as a mask, and for how many cycles it takes one.
-    pub ports: [(u32, u32); 64],
-}
-
-impl Fixed {
-    /// Of a machine.
-    pub fn of(machine: &Machine) -> Fixed {
-        let window = &machine.window;
-        Fixed {
-            dispatch_width: window.dispatch_width,
-            retire_width: window.retire_width,
-            window: window.rob,
-            to_issue: window.dispatch_to_issue_cycles,
-            to_retire: window.complete_to_retire_cycles,
-            wakeup: window.wakeup_cycles.max(1) - 1,
-            hit: machine.caches.l1d.latency_cycles,
-            redirect: window.mispredict_cycles,
-            front: machine.front.front_cycles,
-            resteer: machine.branch.resteer_cycles,
-            forward: window.store_forward_cycles,
-            line_shift: machine.caches.l1d.line_bytes.trailing_zeros(),
-            ports: ports(machine),
-        }
-    }
-}
-
-fn ports(machine: &Machine) -> [(u32, u32); 64] {
-    let mut ports = [(0, 1); 64];
-    let all: Vec<&str> = machine.ports().collect();
-    for &class in Class::ALL {
-        let Some(execution) = machine.execution(class) else { continue };
-        let place = |name: &String| all.iter().position(|known| known == name);
-        let places = execution.ports.iter().filter_map(place);
-        let mask = places.fold(0, |mask, place| mask | 1 << place);
-        if let Some(entry) = ports.get_mut(class as usize) {
-            *entry = (mask, execution.busy.max(1));
-        }
-    }
-    ports
-}
-
-/// As many micro-ops as an edge may span.
-pub(crate) const SPAN: usize = 1 << 12;
 /// Stores and loads meet by words of eight bytes.
 const WORD_SHIFT: u32 = 3;
-/// How much larger an ideal window is. Where that is more than an edge may span, it has no end.
-const IDEAL_WINDOW: u32 = 20;
-
-/// What is kept of a life for those that come after it.
-#[derive(Clone, Copy, Debug, Default)]
-struct Past {
-    sequence: u64,
-    slots: u8,
-    dispatched: u64,
-    issued: u64,
-    completed: u64,
-    committed: u64,
-}
-
-/// The latest micro-ops.
-#[derive(Clone, Debug)]
-struct History {
-    ring: Vec<Past>,
-    count: u64,
-}
-
-impl History {
-    /// The micro-op so many before the next.
-    fn before(&self, distance: u32) -> Option<&Past> {
-        let distance = u64::from(distance);
-        let is_near = distance > 0 && distance <= self.count.min(SPAN as u64 - 1);
-        is_near.then(|| &self.ring[(self.count - distance) as usize & (SPAN - 1)])
-    }
-
-    /// How many before the next the micro-op with a number is; 0 if it is out of sight.
-    fn distance(&self, sequence: u64) -> u32 {
-        let last = self.before(1).map_or(0, |past| past.sequence);
-        let back = last.wrapping_sub(sequence).wrapping_add(1);
-        let found = u32::try_from(back).ok().and_then(|back| self.before(back));
-        found.filter(|past| past.sequence == sequence).map_or(0, |_| back as u32)
-    }
-
-    fn push(&mut self, past: Past) {
-        self.ring[self.count as usize & (SPAN - 1)] = past;
-        self.count += 1;
-    }
-}
+/// Words that one access may touch.
+const WORDS_MAX: u64 = 9;
 
 /// Labels the edges of one micro-op after the other.
 #[derive(Clone, Debug)]
 pub struct Labeller {
     fixed: Fixed,
     past: History,
-    /// How many micro-ops before the next one a full width, window and retirement reach.
+    /// How many micro-ops before the next one each width, queue and window reaches.
+    fetch: Reach,
+    queue: Reach,
+    ideal_queue: Reach,
     dispatch: Reach,
     window: Reach,
     ideal_window: Reach,
+    loads: Reach,
     retire: Reach,
-    /// The branch that was mispredicted, if it is the last micro-op.
-    branch: Option<u64>,
+    /// The last micro-op, if it was a branch that the next instruction has to do with.
+    branch: Option<Branch>,
+    /// The latest taken branches.
+    taken: VecDeque<u64>,
     is_first: bool,
-    /// The last micro-op was a branch.
-    after_branch: bool,
-    /// The micro-op that brings each line that is on its way.
-    lines: HashMap<u64, (u64, u64)>,
+    /// The micro-op that brings each line, and how long after its completion the line is there.
+    lines: Latest<(u64, u64)>,
     /// The micro-op that brought the data last written to each word.
-    stores: HashMap<u64, u64>,
+    words: Latest<u64>,
+    /// When the latest stores were written, by the graph's own rule.
+    written: VecDeque<u64>,
+    /// Of the store whose data comes next: when its address issued, and the cycles of its line.
+    store: (u64, u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Branch {
+    sequence: u64,
+    flow: Flow,
+    mispredicted: bool,
+    resteered: bool,
+    taken: bool,
 }
 
 impl Labeller {
@@ -152,16 +67,22 @@ impl Labeller {
     pub fn new(fixed: Fixed) -> Labeller {
         Labeller {
             fixed,
-            past: History { ring: vec![Past::default(); SPAN], count: 0 },
-            dispatch: Reach::new(fixed.dispatch_width),
-            window: Reach::new(fixed.window),
-            ideal_window: Reach::new(IDEAL_WINDOW * fixed.window),
-            retire: Reach::new(fixed.retire_width),
+            past: History::new(),
+            fetch: Reach::slots(fixed.fetch_width),
+            queue: Reach::slots(fixed.queue),
+            ideal_queue: Reach::slots(IDEAL_WINDOW * fixed.queue),
+            dispatch: Reach::slots(fixed.dispatch_width),
+            window: Reach::slots(fixed.window),
+            ideal_window: Reach::slots(IDEAL_WINDOW * fixed.window),
+            loads: Reach::loads(fixed.load_queue),
+            retire: Reach::slots(fixed.retire_width),
             branch: None,
+            taken: VecDeque::new(),
             is_first: true,
-            after_branch: false,
-            lines: HashMap::new(),
-            stores: HashMap::new(),
+            lines: Latest::new(),
+            words: Latest::new(),
+            written: VecDeque::new(),
+            store: (0, 0),
         }
     }
 
@@ -172,64 +93,139 @@ impl Labeller {
 
     /// The edges of the next micro-op.
     pub fn label(&mut self, life: &Life) -> Step {
-        let mut step = Step { instruction: life.instruction, ..Step::default() };
-        self.label_dispatch(life, &mut step);
-        self.label_execution(life, &mut step);
+        let mut step = Step {
+            instruction: life.instruction,
+            queue: Some(0),
+            ports: self.fixed.ports[life.class as usize & 63],
+            ..Step::default()
+        };
+        if let Some(&last) = self.past.before(1) {
+            if self.is_first {
+                self.label_fetch(life, &last, &mut step);
+            }
+            self.label_dispatch(life, &last, &mut step);
+        }
+        self.label_readiness(life, &mut step);
+        self.label_work(life, &mut step);
         self.label_commit(life, &mut step);
-        self.remember(life);
+        self.remember(life, &mut step);
         step
     }
 
-    fn label_dispatch(&mut self, life: &Life, step: &mut Step) {
-        let Some(&last) = self.past.before(1) else { return };
-        let gap = life.dispatched.saturating_sub(last.dispatched);
-        if life.slots > 0 {
-            step.width = self.dispatch.of(life.slots, &self.past);
-            step.window = self.window.of(0, &self.past);
-            step.ideal_window = self.ideal_window.of(0, &self.past);
-        }
-        if self.is_first && life.code_cycles > 0 {
-            step.code = u64::from(life.code_cycles).min(gap) as u32;
-        }
+    fn arrived(&self, life: &Life) -> u64 {
+        life.fetched + u64::from(self.fixed.front)
+    }
+
+    /// What held fetch up before an instruction. Times are those of fetch, seen from dispatch.
+    fn label_fetch(&mut self, life: &Life, last: &Past, step: &mut Step) {
+        let arrived = self.arrived(life);
+        step.queue = Some(self.queue.full(&self.past));
+        step.ideal_queue = self.ideal_queue.full(&self.past);
+        step.fetch_width = self.fetch.beside(life.instruction_slots.max(1), &self.past);
+        let mut known = last.arrived;
         if let Some(branch) = self.branch {
-            let distance = self.past.distance(branch);
+            known = known.max(self.label_branch(&branch, arrived, last, step));
+        }
+        let room = |distance: u32| {
+            let front = u64::from(self.fixed.front);
+            self.past.before(distance).map_or(0, |past| past.dispatched + front)
+        };
+        let room = step.queue.map_or(0, room);
+        if room > arrived {
+            step.queue = Some(0);
+        } else {
+            known = known.max(room);
+        }
+        let gap = arrived.saturating_sub(known) as u32;
+        let code = life.code_cycles.min(gap);
+        step.code_translation = life.code_translation_cycles.min(code);
+        step.code = code - step.code_translation;
+        known += u64::from(code);
+        let width = self.past.before(step.fetch_width).map_or(0, |past| past.arrived + 1);
+        if width > arrived {
+            step.fetch_width = 0;
+        } else {
+            known = known.max(width);
+        }
+        step.bubble = arrived.saturating_sub(known) as u32;
+    }
+
+    /// What a branch did to the fetch of the instruction behind it; when that could go on.
+    fn label_branch(&self, branch: &Branch, arrived: u64, last: &Past, step: &mut Step) -> u64 {
+        let mut known = 0;
+        if branch.taken {
+            // Fetch ends at so many taken branches: the last of them counts from the first.
+            let (bubble, call) = self.fixed.taken_bubbles;
+            let is_call = matches!(branch.flow, Flow::Call | Flow::IndirectCall | Flow::Return);
+            let lost = bubble + if is_call { call } else { 0 };
+            let first = match lost {
+                0 => self.taken.front().filter(|_| self.taken.len() >= self.fixed.taken as usize),
+                _ => Some(&branch.sequence),
+            };
+            let distance = first.map_or(0, |&first| self.past.distance(first));
             if let Some(past) = self.past.before(distance) {
-                let after = life.dispatched.saturating_sub(past.completed);
-                step.redirect = (distance, u64::from(self.fixed.redirect).min(after) as u32);
+                let there = past.arrived + 1 + u64::from(lost);
+                if there <= arrived {
+                    step.taken = (distance, 1 + lost);
+                    known = there;
+                }
             }
         }
-        let known = self.known_dispatch(&last, step);
-        let rest = life.dispatched.saturating_sub(known);
-        if rest > 0 {
-            self.explain_dispatch(life, step, gap as u32);
+        if branch.mispredicted {
+            let distance = self.past.distance(branch.sequence);
+            if let Some(past) = self.past.before(distance) {
+                let after = arrived.saturating_sub(past.completed);
+                let label = u64::from(self.fixed.redirect).min(after);
+                step.redirect = (distance, label as u32);
+                known = known.max(past.completed + label);
+            }
+        } else if branch.resteered {
+            let after = arrived.saturating_sub(last.arrived);
+            let label = u64::from(self.fixed.resteer).min(after);
+            step.resteer = label as u32;
+            known = known.max(last.arrived + label);
         }
+        known
     }
 
-    /// When the edges so far allow dispatch.
-    fn known_dispatch(&self, last: &Past, step: &Step) -> u64 {
-        let code = last.dispatched + u64::from(step.code);
+    fn label_dispatch(&mut self, life: &Life, last: &Past, step: &mut Step) {
+        let mut known = last.dispatched.max(self.arrived(life));
+        if life.slots > 0 {
+            step.width = self.dispatch.beside(life.slots, &self.past);
+            step.window = self.window.full(&self.past);
+            step.ideal_window = self.ideal_window.full(&self.past);
+        }
+        if life.class.is_load() {
+            step.load_room = self.loads.full(&self.past);
+        }
+        let committed = |distance| self.past.before(distance).map_or(0, |past| past.committed);
         let width = self.past.before(step.width).map_or(0, |past| past.dispatched + 1);
-        let window = self.past.before(step.window).map_or(0, |past| past.committed);
-        let (branch, label) = step.redirect;
-        let redirect = self.past.before(branch).map_or(0, |past| past.completed + u64::from(label));
-        code.max(width).max(window).max(redirect)
+        let (window, load_room) = (committed(step.window), committed(step.load_room));
+        for (edge, there) in
+            [(&mut step.width, width), (&mut step.window, window), (&mut step.load_room, load_room)]
+        {
+            if there > life.dispatched {
+                *edge = 0;
+            } else {
+                known = known.max(there);
+            }
+        }
+        if life.class == Class::StoreAddress {
+            let room = self.fixed.store_queue as usize;
+            let place = self.written.len().checked_sub(room);
+            let there = place.and_then(|place| self.written.get(place)).copied().unwrap_or(0);
+            step.takes_store = there <= life.dispatched;
+            if step.takes_store {
+                known = known.max(there);
+            }
+        }
+        if life.dispatched > known {
+            self.explain_dispatch(life, step, (life.dispatched - last.dispatched) as u32);
+        }
     }
 
-    /// Dispatch came later than any edge says: a full scheduler or queue, or the front end.
+    /// Dispatch came later than any edge says: a full scheduler or queue.
     fn explain_dispatch(&self, life: &Life, step: &mut Step, gap: u32) {
-        let is_front = life.dispatched <= life.fetched + u64::from(self.fixed.front);
-        if is_front {
-            // What code misses do not explain of the gap.
-            let rest = gap - step.code;
-            let is_resteer =
-                self.after_branch && self.fixed.resteer > 0 && rest >= self.fixed.resteer;
-            if is_resteer {
-                step.resteer = rest;
-            } else {
-                step.bubble = rest;
-            }
-            return;
-        }
         let in_window = (1..=4 * self.fixed.window).map_while(|k| Some((k, self.past.before(k)?)));
         let freed = |past: &Past| {
             if past.issued == life.dispatched {
@@ -245,11 +241,11 @@ impl Labeller {
             Some((distance, from)) => {
                 step.wait = Some(DispatchWait { from, distance, label: 0 });
             }
-            None => step.stuck = gap - step.code,
+            None => step.stuck = gap,
         }
     }
 
-    fn label_execution(&mut self, life: &Life, step: &mut Step) {
+    fn label_readiness(&mut self, life: &Life, step: &mut Step) {
         let mut ready = life.dispatched + u64::from(self.fixed.to_issue);
         for (edge, &producer) in step.producers.iter_mut().zip(&life.producers) {
             let distance = if producer == NOBODY { 0 } else { self.past.distance(producer) };
@@ -260,19 +256,13 @@ impl Labeller {
                 ready = ready.max(there);
             }
         }
-        let data = self.data_of(life);
-        if let Some(past) = self.past.before(data) {
-            let there = past.completed + u64::from(self.fixed.wakeup);
-            if there <= life.issued {
-                step.data = data;
-                ready = ready.max(there);
-            }
-        }
-        step.ports = self.fixed.ports[life.class as usize & 63];
         step.contention = life.issued.saturating_sub(ready) as u32;
+    }
+
+    fn label_work(&mut self, life: &Life, step: &mut Step) {
         let total = life.completed.saturating_sub(life.issued) as u32;
         if life.class.is_load() {
-            self.label_load(life, step, total, data);
+            self.label_load(life, step, total);
         } else if life.class.is_store_data() || life.class == Class::StoreAddress {
             step.fixed = total;
         } else if total <= 1 && life.class < Class::VecStoreData {
@@ -282,127 +272,160 @@ impl Labeller {
         }
     }
 
-    /// The micro-op that brought the data which a load reads, as a distance: taken from the store
-    /// queue or not. In a larger window the store may still be there.
-    fn data_of(&self, life: &Life) -> u32 {
-        if !life.class.is_load() {
-            return 0;
-        }
-        // The data of a store is the micro-op behind its address.
-        let from_queue = (life.store != NOBODY).then(|| life.store + 1);
-        let word = life.address.map(|address| address >> WORD_SHIFT);
-        let written = word.and_then(|word| self.stores.get(&word)).copied();
-        from_queue.or(written).map_or(0, |data| self.past.distance(data))
-    }
-
-    fn label_load(&mut self, life: &Life, step: &mut Step, total: u32, data: u32) {
+    fn label_load(&mut self, life: &Life, step: &mut Step, total: u32) {
         step.hit = self.fixed.hit.min(total);
-        if life.store != NOBODY
-            && let Some(past) = self.past.before(data)
-            && let Some(after) = life.completed.checked_sub(past.completed)
-        {
-            let label = u64::from(self.fixed.forward).min(after);
-            step.forward = (data, label as u32);
-            let known = (past.completed + label).max(life.issued + u64::from(step.hit));
-            // What neither explains comes behind both, so that it stays on the path.
-            let rest = life.completed.saturating_sub(known) as u32;
-            step.forward.1 += rest;
-            step.fixed = rest;
+        if self.label_forward(life, step) {
             return;
         }
-        let line = life.address.map(|address| address >> self.fixed.line_shift);
         let own = life.miss_cycles.min(total - step.hit);
         step.fixed = total - step.hit - own;
-        step.miss = own;
-        let Some(line) = line.filter(|_| own > 0) else { return };
-        if let Some(&(first, there)) = self.lines.get(&line)
-            && there > life.issued
-            && there <= life.completed
-        {
+        step.translation = life.translation_cycles.min(own);
+        step.miss = own - step.translation;
+        step.level = match life.level {
+            Level::L1 => Kind::Line,
+            Level::L2 => Kind::L2,
+            Level::L3 => Kind::L3,
+            Level::Memory => Kind::Memory,
+        };
+        let Some(line) = life.address.map(|address| address >> self.fixed.line_shift) else {
+            return;
+        };
+        if let Some((first, after)) = self.lines.get(line) {
             let distance = self.past.distance(first);
-            if distance > 0 {
-                step.line = (distance, (life.completed - there) as u32);
-                step.miss = 0;
-                step.fixed = 0;
+            let there = self.past.before(distance).map_or(u64::MAX, |past| past.completed + after);
+            let is_shared = own == 0 || there > life.issued;
+            if is_shared && there <= life.completed {
+                let rest = if own == 0 { 0 } else { life.completed - there };
+                step.line = (distance, (after + rest) as u32);
+                if own > 0 {
+                    // It waits for the other's line alone.
+                    (step.miss, step.translation) = (0, 0);
+                }
                 return;
             }
         }
-        if self.lines.len() > 2 * SPAN {
-            self.lines.retain(|_, (_, there)| *there > life.dispatched);
+        if own > 0 {
+            self.lines.put(line, (life.sequence, 0));
         }
-        self.lines.insert(line, (life.sequence, life.completed));
+    }
+
+    /// The store whose data a load reads. Whether it was taken from the store queue.
+    fn label_forward(&mut self, life: &Life, step: &mut Step) -> bool {
+        // The data of a store is the micro-op behind its address.
+        let from_queue = (life.store != NOBODY).then(|| life.store + 1);
+        let words = words(life);
+        let written = || words.filter_map(|word| self.words.get(word)).max();
+        let Some(data) = from_queue.or_else(written) else { return false };
+        let distance = self.past.distance(data);
+        let (Some(store), Some(address)) =
+            (self.past.before(distance), self.past.before(distance + 1))
+        else {
+            return false;
+        };
+        let there = store.completed.max(address.completed);
+        let Some(after) = life.completed.checked_sub(there) else { return false };
+        let label = u64::from(self.fixed.forward).min(after);
+        step.forward = (distance, label as u32);
+        if from_queue.is_none() {
+            return false;
+        }
+        let known = (there + label).max(life.issued + u64::from(step.hit));
+        // What neither explains comes behind both, so that it stays on the path.
+        let rest = life.completed.saturating_sub(known) as u32;
+        step.forward.1 += rest;
+        step.fixed = rest;
+        true
     }
 
     fn label_commit(&mut self, life: &Life, step: &mut Step) {
         if life.slots > 0 {
-            step.retire_width = self.retire.of(life.slots, &self.past);
+            step.retire_width = self.retire.beside(life.slots, &self.past);
         }
         let done = life.completed + u64::from(self.fixed.to_retire);
         let in_order = self.past.before(1).map_or(0, |past| past.committed);
         let width = self.past.before(step.retire_width).map_or(0, |past| past.committed + 1);
-        step.late = life.committed.saturating_sub(done.max(in_order).max(width)) as u32;
+        if width > life.committed {
+            step.retire_width = 0;
+            step.late = life.committed.saturating_sub(done.max(in_order)) as u32;
+        } else {
+            step.late = life.committed.saturating_sub(done.max(in_order).max(width)) as u32;
+        }
     }
 
-    fn remember(&mut self, life: &Life) {
-        if life.class == Class::StoreAddress
-            && let Some(address) = life.address
-        {
-            if self.stores.len() > 4 * SPAN {
-                self.stores.retain(|_, data| *data + SPAN as u64 > life.sequence);
+    fn remember(&mut self, life: &Life, step: &mut Step) {
+        if life.class == Class::StoreAddress {
+            words(life).for_each(|word| self.words.put(word, life.sequence + 1));
+            self.store = (life.issued, life.miss_cycles);
+            if life.missed_l1d
+                && let Some(address) = life.address
+            {
+                let there = life.issued + u64::from(life.miss_cycles);
+                let after = there.saturating_sub(life.completed);
+                self.lines.put(address >> self.fixed.line_shift, (life.sequence, after));
             }
-            self.stores.insert(address >> WORD_SHIFT, life.sequence + 1);
         }
-        self.dispatch.push(life.slots);
-        self.window.push(life.slots);
-        self.ideal_window.push(life.slots);
-        self.retire.push(life.slots);
-        self.past.push(Past {
+        if life.class.is_store_data() {
+            step.write = Some(self.store.1);
+            self.write(life);
+        }
+        let past = Past {
             sequence: life.sequence,
             slots: life.slots,
+            is_load: life.class.is_load(),
+            // The first begins the graph with its dispatch.
+            arrived: self.past.before(1).map_or(life.dispatched, |_| self.arrived(life)),
             dispatched: life.dispatched,
             issued: life.issued,
             completed: life.completed,
             committed: life.committed,
-        });
-        self.is_first = life.is_last;
-        self.after_branch = life.is_last && life.flow.is_branch();
-        self.branch = life.mispredicted.then_some(life.sequence);
-    }
-}
-
-/// The youngest micro-op that, with all behind it, fills a number of slots.
-#[derive(Clone, Debug)]
-struct Reach {
-    slots: u32,
-    /// How many micro-ops back it is, and the slots from it to the last.
-    back: u32,
-    held: u32,
-}
-
-impl Reach {
-    fn new(slots: u32) -> Reach {
-        Reach { slots, back: 0, held: 0 }
-    }
-
-    fn push(&mut self, slots: u8) {
-        self.back += 1;
-        self.held += u32::from(slots);
-    }
-
-    /// The distance to the youngest micro-op that cannot share a cycle (or the window) with a new
-    /// one of so many slots; 0 if there is none in sight.
-    fn of(&mut self, slots: u8, past: &History) -> u32 {
-        // With `slots` 0 the new one needs a place only after the held ones fill it.
-        let full = |held: u32| {
-            if slots == 0 { held >= self.slots } else { held + u32::from(slots) > self.slots }
         };
-        while let Some(oldest) = past.before(self.back).map(|past| past.slots) {
-            if !full(self.held - u32::from(oldest)) {
-                break;
-            }
-            self.held -= u32::from(oldest);
-            self.back -= 1;
+        for reach in [
+            &mut self.fetch,
+            &mut self.queue,
+            &mut self.ideal_queue,
+            &mut self.dispatch,
+            &mut self.window,
+            &mut self.ideal_window,
+            &mut self.loads,
+            &mut self.retire,
+        ] {
+            reach.push(&past);
         }
-        if full(self.held) { self.back } else { 0 }
+        self.past.push(past);
+        self.is_first = life.is_last;
+        self.branch = (life.is_last && life.flow.is_branch()).then_some(Branch {
+            sequence: life.sequence,
+            flow: life.flow,
+            mispredicted: life.mispredicted,
+            resteered: life.resteered,
+            taken: life.taken,
+        });
+        if life.is_last && life.taken {
+            self.taken.push_back(life.sequence);
+            if self.taken.len() > self.fixed.taken as usize {
+                self.taken.pop_front();
+            }
+        }
     }
+
+    /// When a store is written.
+    fn write(&mut self, life: &Life) {
+        let line = self.store.0 + u64::from(self.store.1);
+        let ported = self.written.len().checked_sub(self.fixed.stores_per_cycle as usize);
+        let ported = ported.and_then(|place| self.written.get(place)).map_or(0, |at| at + 1);
+        let in_order = self.written.back().copied().unwrap_or(0);
+        self.written.push_back((life.committed + 1).max(line).max(ported).max(in_order));
+        if self.written.len() > SPAN / 4 {
+            self.written.pop_front();
+        }
+    }
+}
+
+/// The words of eight bytes that an access touches.
+fn words(life: &Life) -> impl Iterator<Item = u64> + use<> {
+    let first = life.address.unwrap_or(0);
+    let last = first.saturating_add(u64::from(life.bytes.max(1)) - 1) >> WORD_SHIFT;
+    let first = first >> WORD_SHIFT;
+    let count = if life.address.is_some() { (last - first + 1).min(WORDS_MAX) } else { 0 };
+    first..first + count
 }

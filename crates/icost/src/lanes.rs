@@ -1,12 +1,14 @@
 //! The time of many idealisations at once.
 //!
-//! Each lane is the same graph with another set of categories idealised. All lanes take the same
-//! steps, so that one pass over the micro-ops times them all, side by side in vector registers.
+//! Each lane is the same graph with another set idealised. All lanes take the same steps, so that
+//! one pass over the micro-ops times them all, side by side in vector registers.
 
-use crate::label::{Fixed, SPAN};
+use crate::fixed::Fixed;
+use crate::history::{IDEAL_WINDOW, SPAN};
+use crate::player::{Keep, Keeps, Player};
 use crate::ports::Ports;
 use crate::step::{Step, Wait};
-use crate::{Categories, Category};
+use crate::{Categories, Category, Kind};
 
 /// Who decides how long a micro-op waits for a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -18,8 +20,8 @@ pub enum Arbitration {
     Anew,
 }
 
-/// What a lane keeps of a label: all bits, or none where its category is idealised.
-type Keep<const L: usize> = [[u32; L]; Category::ALL.len()];
+/// Stores whose writing is remembered.
+const STORES: usize = 1 << 11;
 
 /// Times of one node of the last micro-ops, by lane.
 #[derive(Clone, Debug)]
@@ -28,13 +30,19 @@ struct Node<const L: usize> {
 }
 
 impl<const L: usize> Node<L> {
-    fn new() -> Node<L> {
-        Node { times: vec![[0; L]; SPAN] }
+    fn new(places: usize) -> Node<L> {
+        Node { times: vec![[0; L]; places] }
     }
 
     #[inline(always)]
     fn at(&self, place: usize) -> &[u32; L] {
-        &self.times[place & (SPAN - 1)]
+        &self.times[place & (self.times.len() - 1)]
+    }
+
+    #[inline(always)]
+    fn put(&mut self, place: usize, times: &[u32; L]) {
+        let mask = self.times.len() - 1;
+        self.times[place & mask] = *times;
     }
 }
 
@@ -43,39 +51,61 @@ impl<const L: usize> Node<L> {
 pub struct Lanes<const L: usize> {
     fixed: Fixed,
     sets: Vec<Categories>,
-    keep: Keep<L>,
+    keeps: Keeps<L>,
+    /// The instruction of the last micro-op.
+    last: u32,
     count: usize,
+    stores: usize,
+    arrived: Node<L>,
     dispatched: Node<L>,
     issued: Node<L>,
     completed: Node<L>,
     committed: Node<L>,
+    written: Node<L>,
     /// Cycles taken off all times to keep them small.
     base: [u64; L],
-    /// None where waits are frozen.
+    /// None where waits are frozen; and the lanes that have ports at all.
     ports: Option<Ports>,
+    ported: Vec<usize>,
+    /// Whether the machine has the wide registers that the fast form needs.
+    is_wide: bool,
 }
 
 impl<const L: usize> Lanes<L> {
-    /// Lanes for these sets; the rest of them stand idle.
+    /// Lanes for these sets of categories; the rest of them stand idle.
     pub fn new(fixed: Fixed, sets: &[Categories], arbitration: Arbitration) -> Lanes<L> {
-        let mut keep = [[u32::MAX; L]; Category::ALL.len()];
-        for (lane, set) in sets.iter().enumerate().take(L) {
-            for category in set.iter() {
-                keep[category as usize][lane] = 0;
-            }
-        }
-        let node = Node::new;
+        let players: Vec<Player> = Category::EVERY.iter().copied().map(Player::category).collect();
+        Lanes::of_players(fixed, &players, sets, arbitration)
+    }
+
+    /// Lanes for sets of players, by number.
+    pub fn of_players(
+        fixed: Fixed,
+        players: &[Player],
+        sets: &[Categories],
+        arbitration: Arbitration,
+    ) -> Lanes<L> {
+        let keeps = Keeps::new(players, sets);
+        let ports: &[u32; L] = &keeps.of(u32::MAX)[Kind::Ports as usize];
+        let ported = (0..sets.len().min(L)).filter(|&lane| ports[lane] != 0).collect();
+        let node = || Node::new(SPAN);
         Lanes {
             fixed,
             sets: sets.iter().copied().take(L).collect(),
-            keep,
+            keeps,
+            last: 0,
             count: 0,
+            stores: 0,
+            arrived: node(),
             dispatched: node(),
             issued: node(),
             completed: node(),
             committed: node(),
+            written: Node::new(STORES),
             base: [0; L],
             ports: (arbitration == Arbitration::Anew).then(|| Ports::new(L)),
+            ported,
+            is_wide: has_wide_registers(),
         }
     }
 
@@ -90,17 +120,55 @@ impl<const L: usize> Lanes<L> {
     }
 
     /// Adds a micro-op.
+    #[inline]
     pub fn step(&mut self, step: &Step) {
-        let dispatched = self.dispatch(step);
-        let ready = self.ready(step, &dispatched);
-        let issued = self.issue(step, &dispatched, &ready);
-        let completed = self.complete(step, &issued);
-        let committed = self.commit(step, &completed);
-        let place = self.count & (SPAN - 1);
-        self.dispatched.times[place] = dispatched;
-        self.issued.times[place] = issued;
-        self.completed.times[place] = completed;
-        self.committed.times[place] = committed;
+        #[cfg(target_arch = "x86_64")]
+        if self.is_wide {
+            // SAFETY: `is_wide` is set only where the processor has AVX2.
+            #[allow(unsafe_code)]
+            unsafe {
+                self.advance_wide(step);
+            }
+            return;
+        }
+        self.advance(step);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn advance_wide(&mut self, step: &Step) {
+        self.advance(step);
+    }
+
+    #[inline(always)]
+    fn advance(&mut self, step: &Step) {
+        let keep = self.keeps.of(step.instruction);
+        let arrived = self.arrive(step, keep);
+        let dispatched = self.dispatch(step, keep, &arrived);
+        let ready = self.ready(step, keep, &dispatched);
+        let issued = match &mut self.ports {
+            Some(ports) => {
+                let mut at = ready;
+                if step.ports.0 != 0 {
+                    for &lane in &self.ported {
+                        at[lane] = ports.take(lane, dispatched[lane], ready[lane], step.ports);
+                    }
+                }
+                at
+            }
+            None => plus(&ready, step.contention, &keep[Kind::Ports as usize]),
+        };
+        let completed = self.complete(step, keep, &issued);
+        let committed = self.commit(step, keep, &completed);
+        if let Some(cycles) = step.write {
+            self.write(cycles, step, &committed);
+        }
+        self.arrived.put(self.count, &arrived);
+        self.dispatched.put(self.count, &dispatched);
+        self.issued.put(self.count, &issued);
+        self.completed.put(self.count, &completed);
+        self.committed.put(self.count, &committed);
+        self.last = step.instruction;
         self.count += 1;
         // Long before any lane could overflow.
         if self.count.is_multiple_of(SPAN) {
@@ -109,23 +177,60 @@ impl<const L: usize> Lanes<L> {
     }
 
     #[inline(always)]
-    fn dispatch(&self, step: &Step) -> [u32; L] {
-        let keep = &self.keep;
-        let mut at = *self.dispatched.at(self.count.wrapping_sub(1));
+    fn arrive(&self, step: &Step, keep: &Keep<L>) -> [u32; L] {
         if self.count == 0 {
-            at = [0; L];
+            return [0; L];
         }
-        if step.code | step.bubble | step.stuck | step.resteer > 0 {
-            at = plus(&at, step.code, &keep[Category::Imiss as usize]);
-            at = plus(&at, step.resteer, &keep[Category::Bmisp as usize]);
-            at = plus(&at, step.bubble, &keep[Category::Bw as usize]);
-            at = plus(&at, step.stuck, &keep[Category::Win as usize]);
+        let last = self.count - 1;
+        let mut at = *self.arrived.at(last);
+        let window = &keep[Kind::Window as usize];
+        match step.queue {
+            None => latest(&mut at, self.dispatched.at(last), 0, &[u32::MAX; L]),
+            Some(distance) => {
+                self.edge(&mut at, &self.dispatched, (distance, self.fixed.front), window);
+            }
         }
-        let bandwidth = &keep[Category::Bw as usize];
-        self.edge(&mut at, &self.dispatched, (step.width, 1), bandwidth);
-        let window = &keep[Category::Win as usize];
+        let room = (step.ideal_queue, self.fixed.front);
+        self.edge(&mut at, &self.dispatched, room, &[u32::MAX; L]);
+        if step.redirect.0 | step.resteer > 0 {
+            // The fault is the branch's, which is the instruction before.
+            let branch = &self.keeps.of(self.last)[Kind::Mispredict as usize];
+            latest(&mut at, self.arrived.at(last), step.resteer, branch);
+            self.edge(&mut at, &self.completed, step.redirect, branch);
+        }
+        let width = &keep[Kind::Width as usize];
+        self.edge(&mut at, &self.arrived, step.taken, width);
+        if step.code | step.code_translation > 0 {
+            at = plus(&at, step.code, &keep[Kind::Code as usize]);
+            at = plus(&at, step.code_translation, &keep[Kind::CodeTranslation as usize]);
+        }
+        self.edge(&mut at, &self.arrived, (step.fetch_width, 1), width);
+        if step.bubble > 0 {
+            at = plus(&at, step.bubble, width);
+        }
+        at
+    }
+
+    #[inline(always)]
+    fn dispatch(&self, step: &Step, keep: &Keep<L>, arrived: &[u32; L]) -> [u32; L] {
+        let mut at = *arrived;
+        if self.count == 0 {
+            return at;
+        }
+        let last = self.dispatched.at(self.count - 1);
+        latest(&mut at, last, 0, &[u32::MAX; L]);
+        let window = &keep[Kind::Window as usize];
+        if step.stuck > 0 {
+            latest(&mut at, last, step.stuck, window);
+        }
+        self.edge(&mut at, &self.dispatched, (step.width, 1), &keep[Kind::Width as usize]);
         self.edge(&mut at, &self.committed, (step.window, 0), window);
         self.edge(&mut at, &self.committed, (step.ideal_window, 0), &[u32::MAX; L]);
+        self.edge(&mut at, &self.committed, (step.load_room, 0), window);
+        if step.takes_store {
+            self.wait_for_store(&mut at, self.fixed.store_queue, window);
+            self.wait_for_store(&mut at, IDEAL_WINDOW * self.fixed.store_queue, &[u32::MAX; L]);
+        }
         if let Some(wait) = step.wait {
             let from = match wait.from {
                 Wait::Issue => &self.issued,
@@ -133,62 +238,88 @@ impl<const L: usize> Lanes<L> {
             };
             self.edge(&mut at, from, (wait.distance, wait.label), window);
         }
-        self.edge(&mut at, &self.completed, step.redirect, &keep[Category::Bmisp as usize]);
         at
     }
 
+    /// No earlier than the store so many before has been written.
     #[inline(always)]
-    fn ready(&self, step: &Step, dispatched: &[u32; L]) -> [u32; L] {
+    fn wait_for_store(&self, at: &mut [u32; L], places: u32, keep: &[u32; L]) {
+        let places = places as usize;
+        if places <= self.stores && places < STORES {
+            latest(at, self.written.at(self.stores - places), 0, keep);
+        }
+    }
+
+    #[inline(always)]
+    fn ready(&self, step: &Step, keep: &Keep<L>, dispatched: &[u32; L]) -> [u32; L] {
         let mut at = dispatched.map(|time| time + self.fixed.to_issue);
+        let dependence = &keep[Kind::Dependence as usize];
         for &producer in step.producers.iter().chain([&step.data]) {
-            self.edge(&mut at, &self.completed, (producer, self.fixed.wakeup), &[u32::MAX; L]);
+            self.edge(&mut at, &self.completed, (producer, self.fixed.wakeup), dependence);
         }
         at
     }
 
     #[inline(always)]
-    fn issue(&mut self, step: &Step, dispatched: &[u32; L], ready: &[u32; L]) -> [u32; L] {
-        let bandwidth = &self.keep[Category::Bw as usize];
-        let Some(ports) = &mut self.ports else {
-            return plus(ready, step.contention, bandwidth);
-        };
-        let mut at = *ready;
-        if step.ports.0 != 0 {
-            for lane in (0..self.sets.len()).filter(|&lane| bandwidth[lane] != 0) {
-                at[lane] = ports.take(lane, dispatched[lane], ready[lane], step.ports);
-            }
-        }
-        at
-    }
-
-    #[inline(always)]
-    fn complete(&self, step: &Step, issued: &[u32; L]) -> [u32; L] {
-        let keep = &self.keep;
+    fn complete(&self, step: &Step, keep: &Keep<L>, issued: &[u32; L]) -> [u32; L] {
         let mut at = issued.map(|time| time + step.fixed);
-        for (label, category) in [
-            (step.hit, Category::Dl1),
-            (step.short, Category::Shalu),
-            (step.long, Category::Lgalu),
-            (step.miss, Category::Dmiss),
+        for (label, kind) in [
+            (step.hit, Kind::Hit),
+            (step.short, Kind::Short),
+            (step.long, Kind::Long),
+            (step.miss, step.level),
+            (step.translation, Kind::Translation),
         ] {
             if label > 0 {
-                at = plus(&at, label, &keep[category as usize]);
+                at = plus(&at, label, &keep[kind as usize]);
             }
         }
-        self.edge(&mut at, &self.completed, step.line, &keep[Category::Dmiss as usize]);
-        self.edge(&mut at, &self.completed, step.forward, &[u32::MAX; L]);
+        self.edge(&mut at, &self.completed, step.line, &keep[Kind::Line as usize]);
+        let (data, label) = step.forward;
+        if data > 0 {
+            let (label, dependence) =
+                (&keep[Kind::Forward as usize].map(|keep| keep & label), Kind::Dependence as usize);
+            self.labelled(&mut at, data, label, &keep[dependence]);
+            self.labelled(&mut at, data + 1, label, &keep[dependence]);
+        }
         at
     }
 
     #[inline(always)]
-    fn commit(&self, step: &Step, completed: &[u32; L]) -> [u32; L] {
+    fn commit(&self, step: &Step, keep: &Keep<L>, completed: &[u32; L]) -> [u32; L] {
         let mut at = completed.map(|time| time + self.fixed.to_retire);
         if self.count > 0 {
-            self.edge(&mut at, &self.committed, (1, 0), &[u32::MAX; L]);
+            latest(&mut at, self.committed.at(self.count - 1), 0, &[u32::MAX; L]);
         }
-        let bandwidth = &self.keep[Category::Bw as usize];
-        self.edge(&mut at, &self.committed, (step.retire_width, 1), bandwidth);
+        let width = &keep[Kind::Width as usize];
+        self.edge(&mut at, &self.committed, (step.retire_width, 1), width);
         at.map(|time| time + step.late)
+    }
+
+    /// Writes the store whose data has just retired.
+    #[inline(always)]
+    fn write(&mut self, cycles: u32, step: &Step, committed: &[u32; L]) {
+        let keep = self.keeps.of(step.instruction);
+        let mut at = committed.map(|time| time + 1);
+        if self.count > 0 {
+            // All of it goes with the misses: who hits writes within a cycle too.
+            let misses = &keep[Kind::Line as usize];
+            let cycles = misses.map(|keep| keep & cycles);
+            let issued = self.issued.at(self.count - 1);
+            for lane in 0..L {
+                at[lane] = at[lane].max(issued[lane] + cycles[lane]);
+            }
+        }
+        if self.stores > 0 {
+            latest(&mut at, self.written.at(self.stores - 1), 0, &[u32::MAX; L]);
+        }
+        let ports = self.fixed.stores_per_cycle as usize;
+        if ports <= self.stores && ports < STORES {
+            let before = self.written.at(self.stores - ports);
+            latest(&mut at, before, 1, &keep[Kind::Width as usize]);
+        }
+        self.written.put(self.stores, &at);
+        self.stores += 1;
     }
 
     /// No earlier than so long after a node of an earlier micro-op, in the lanes that keep it.
@@ -204,30 +335,64 @@ impl<const L: usize> Lanes<L> {
         if distance == 0 || distance > self.count.min(SPAN - 1) {
             return;
         }
-        let from = from.at(self.count - distance);
+        latest(at, from.at(self.count - distance), label, keep);
+    }
+
+    /// The same from completion, with a label of each lane's own.
+    #[inline(always)]
+    fn labelled(&self, at: &mut [u32; L], distance: u32, label: &[u32; L], keep: &[u32; L]) {
+        let distance = distance as usize;
+        if distance == 0 || distance > self.count.min(SPAN - 1) {
+            return;
+        }
+        let from = self.completed.at(self.count - distance);
         for lane in 0..L {
-            at[lane] = at[lane].max((from[lane] + label) & keep[lane]);
+            at[lane] = at[lane].max((from[lane] + label[lane]) & keep[lane]);
         }
     }
 
     /// Takes what all nodes have in common off their times.
+    #[cold]
     fn rebase(&mut self) {
         let last = *self.dispatched.at(self.count - 1);
         for lane in 0..L {
-            // What lies a whole span back binds nobody; one cycle must stay to tell from never.
+            // What lies so far back binds nobody.
             let oldest = last[lane].saturating_sub(1 << 24);
+            if oldest == 0 {
+                continue;
+            }
             self.base[lane] += u64::from(oldest);
             if let Some(ports) = &mut self.ports {
                 ports.rebase(lane, oldest);
             }
-            for node in
-                [&mut self.dispatched, &mut self.issued, &mut self.completed, &mut self.committed]
-            {
-                node.times
-                    .iter_mut()
-                    .for_each(|times| times[lane] = times[lane].saturating_sub(oldest));
+            for node in [
+                &mut self.arrived,
+                &mut self.dispatched,
+                &mut self.issued,
+                &mut self.completed,
+                &mut self.committed,
+                &mut self.written,
+            ] {
+                let lowered =
+                    |times: &mut [u32; L]| times[lane] = times[lane].saturating_sub(oldest);
+                node.times.iter_mut().for_each(lowered);
             }
         }
+    }
+}
+
+fn has_wide_registers() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("avx2");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+/// No earlier than so long after other times, in the lanes that keep it.
+#[inline(always)]
+fn latest<const L: usize>(at: &mut [u32; L], from: &[u32; L], label: u32, keep: &[u32; L]) {
+    for lane in 0..L {
+        at[lane] = at[lane].max((from[lane] + label) & keep[lane]);
     }
 }
 
@@ -239,12 +404,4 @@ fn plus<const L: usize>(at: &[u32; L], label: u32, keep: &[u32; L]) -> [u32; L] 
         sum[lane] += label & keep[lane];
     }
     sum
-}
-
-/// All sets of at most so many categories, the empty one first.
-pub fn subsets_up_to(most: u32) -> Vec<Categories> {
-    let mut sets: Vec<Categories> =
-        (0..=Categories::ALL.0).map(Categories).filter(|set| set.len() <= most).collect();
-    sets.sort_by_key(|set| (set.len(), set.0));
-    sets
 }

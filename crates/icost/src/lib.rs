@@ -18,17 +18,23 @@
 //! idealising both saves beyond the sum: positive if they overlap (*parallel*: only fixing both
 //! helps), negative if they stand in a row beside something else (*serial*: fixing either is
 //! enough).
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod category;
+mod fixed;
+mod history;
 mod label;
 mod lanes;
 mod lattice;
+mod player;
 mod ports;
+pub mod shotgun;
 mod step;
 
-pub use category::{Categories, Category};
-pub use label::{Fixed, Labeller};
-pub use lanes::{Arbitration, Lanes, subsets_up_to};
+pub use category::{Categories, Category, Kind, Kinds, subsets_of, subsets_up_to};
+pub use fixed::Fixed;
+pub use label::Labeller;
+pub use lanes::{Arbitration, Lanes};
 pub use lattice::Lattice;
+pub use player::Player;
 pub use step::{DispatchWait, Step, Wait};

@@ -5,25 +5,25 @@
 //! take any free cycle, as on the one-pass core.
 
 /// Cycles kept ahead of dispatch. Who issues later meets nobody.
-const AHEAD: usize = 1 << 11;
+const AHEAD: usize = 1 << 10;
 const MASK: u32 = AHEAD as u32 - 1;
 
 /// A calendar a lane.
 #[derive(Clone, Debug)]
 pub(crate) struct Ports {
     /// Ports taken, by lane and cycle.
-    taken: Vec<u32>,
+    taken: Vec<[u32; AHEAD]>,
     /// The cycle that each lane's calendar begins with.
     from: Vec<u32>,
 }
 
 impl Ports {
     pub(crate) fn new(lanes: usize) -> Ports {
-        Ports { taken: vec![0; lanes * AHEAD], from: vec![0; lanes] }
+        Ports { taken: vec![[0; AHEAD]; lanes], from: vec![0; lanes] }
     }
 
     /// Sends a micro-op to one of some ports, for so many cycles, not before it is ready.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(
         &mut self,
         lane: usize,
@@ -31,23 +31,21 @@ impl Ports {
         ready: u32,
         (ports, cycles): (u32, u32),
     ) -> u32 {
-        let calendar = &mut self.taken[lane * AHEAD..(lane + 1) * AHEAD];
-        let from = &mut self.from[lane];
-        if dispatched.wrapping_sub(*from) >= AHEAD as u32 {
-            calendar.fill(0);
-        } else {
-            for cycle in *from..dispatched {
-                calendar[(cycle & MASK) as usize] = 0;
-            }
+        let (calendar, from) = (&mut self.taken[lane], &mut self.from[lane]);
+        if dispatched != *from {
+            forget(calendar, *from, dispatched);
+            *from = dispatched;
         }
-        *from = dispatched;
+        let end = dispatched + AHEAD as u32;
+        if cycles > 1 {
+            return take_long(calendar, ready, end, ports, cycles);
+        }
         let mut at = ready;
-        while at + cycles < dispatched + AHEAD as u32 {
-            let stretch = at..at + cycles;
-            let free = stretch.clone().fold(ports, |free, c| free & !calendar[(c & MASK) as usize]);
+        while at < end {
+            let place = &mut calendar[(at & MASK) as usize];
+            let free = ports & !*place;
             if free != 0 {
-                let port = free & free.wrapping_neg();
-                stretch.for_each(|c| calendar[(c & MASK) as usize] |= port);
+                *place |= free & free.wrapping_neg();
                 return at;
             }
             at += 1;
@@ -57,8 +55,36 @@ impl Ports {
 
     /// Takes some cycles off a lane's times.
     pub(crate) fn rebase(&mut self, lane: usize, cycles: u32) {
-        let calendar = &mut self.taken[lane * AHEAD..(lane + 1) * AHEAD];
-        calendar.rotate_left((cycles & MASK) as usize);
+        self.taken[lane].rotate_left((cycles & MASK) as usize);
         self.from[lane] = self.from[lane].saturating_sub(cycles);
     }
+}
+
+/// Frees the cycles that are over.
+#[inline(always)]
+fn forget(calendar: &mut [u32; AHEAD], from: u32, to: u32) {
+    if to.wrapping_sub(from) >= AHEAD as u32 {
+        calendar.fill(0);
+        return;
+    }
+    for cycle in from..to {
+        calendar[(cycle & MASK) as usize] = 0;
+    }
+}
+
+/// The same for work that keeps its port for several cycles.
+#[inline(never)]
+fn take_long(calendar: &mut [u32; AHEAD], ready: u32, end: u32, ports: u32, cycles: u32) -> u32 {
+    let mut at = ready;
+    while at + cycles < end {
+        let stretch = at..at + cycles;
+        let free = stretch.clone().fold(ports, |free, c| free & !calendar[(c & MASK) as usize]);
+        if free != 0 {
+            let port = free & free.wrapping_neg();
+            stretch.for_each(|c| calendar[(c & MASK) as usize] |= port);
+            return at;
+        }
+        at += 1;
+    }
+    at
 }

@@ -2,6 +2,7 @@
 
 use crate::cause::Cause;
 use crate::machine::Class;
+use crate::units::Level;
 use crate::uop::Flow;
 
 /// No micro-op: a source that nobody in sight produced.
@@ -24,6 +25,8 @@ pub struct Life {
     pub class: Class,
     /// Slots of the window that it takes.
     pub slots: u8,
+    /// Slots of its whole instruction, which is fetched at once.
+    pub instruction_slots: u8,
     /// Whether it is the last micro-op of its instruction.
     pub is_last: bool,
     /// How its instruction may leave the straight line; set on the last micro-op.
@@ -36,6 +39,8 @@ pub struct Life {
     pub fetched: u64,
     /// Cycles for which its fetch waited for code or its translation.
     pub code_cycles: u32,
+    /// Of them, those for the translation.
+    pub code_translation_cycles: u32,
     /// When it entered the window.
     pub dispatched: u64,
     /// When its operands were there.
@@ -46,12 +51,21 @@ pub struct Life {
     pub completed: u64,
     /// When it retired.
     pub committed: u64,
-    /// Of a load, cycles beyond a first-level hit.
+    /// Of a load, cycles beyond a first-level hit; of a store's address, cycles until its line may
+    /// be written.
     pub miss_cycles: u32,
+    /// Of them, those for the translation.
+    pub translation_cycles: u32,
+    /// Where it found its line.
+    pub level: Level,
     /// The address that it touched, if any.
     pub address: Option<u64>,
+    /// How many bytes from there on, at least.
+    pub bytes: u8,
     /// It is a mispredicted branch.
     pub mispredicted: bool,
+    /// It is a branch that the front end had to set right by itself.
+    pub resteered: bool,
     /// It is a branch that left the straight line.
     pub taken: bool,
     /// A load or store that missed the first level.

@@ -16,6 +16,7 @@ const UOP_LINE_SHIFT: u32 = 6;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Met {
     pub(super) code_cycles: u32,
+    pub(super) translation_cycles: u32,
     pub(super) missed_l1: bool,
     pub(super) missed_l2: bool,
     pub(super) missed_tlb: bool,
@@ -146,6 +147,7 @@ impl Front {
             self.since = self.cycle;
             self.blame = place as u32;
             self.met.code_cycles += outcome.cycles;
+            self.met.translation_cycles += outcome.translation.cycles;
         }
         self.met.missed_l1 |= outcome.level > Level::L1;
         self.met.missed_l2 |= outcome.level > Level::L2;

@@ -9,7 +9,7 @@ use crate::uop::{Flow, Reg};
 impl<W: Watcher> Engine<W> {
     /// Tells the watcher the lives that are complete, the last one's branch being settled.
     #[inline]
-    pub(super) fn tell(&mut self, taken: bool, mispredicted: bool) {
+    pub(super) fn tell(&mut self, taken: bool, mispredicted: bool, resteered: bool) {
         if !W::LISTENS {
             return;
         }
@@ -19,6 +19,7 @@ impl<W: Watcher> Engine<W> {
         {
             last.taken = taken;
             last.mispredicted = mispredicted;
+            last.resteered = resteered && !mispredicted;
         }
         // Lives of an open group do not know their retirement yet.
         let known = if self.group.is_open { self.group.lives_from } else { self.lives.len() };
@@ -43,20 +44,26 @@ impl<W: Watcher> Engine<W> {
             pc: instruction.pc,
             class: op.class,
             slots: op.slots,
+            instruction_slots: instruction.slots,
             is_last,
             flow: if is_last { instruction.flow } else { Flow::Next },
             producers: op.sources.map(|reg| self.writers[usize::from(reg) & 63]),
             store: found.store,
             fetched,
             code_cycles: met.code_cycles,
+            code_translation_cycles: met.translation_cycles,
             dispatched,
             ready,
             issued,
             completed: found.completed,
             committed,
             miss_cycles: found.miss_cycles,
+            translation_cycles: found.translation_cycles,
+            level: found.level,
             address: found.address,
+            bytes: found.bytes,
             mispredicted: false,
+            resteered: false,
             taken: false,
             missed_l1d: found.level > Level::L1,
             missed_l2d: found.level > Level::L2,

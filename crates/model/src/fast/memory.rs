@@ -162,7 +162,9 @@ impl<W: Watcher> Engine<W> {
             completed,
             cause: Cause::of_load(outcome.level, translated, store != NOBODY),
             miss_cycles: over as u32,
+            translation_cycles: outcome.translation.cycles.min(over as u32),
             address: Some(piece.address),
+            bytes: piece.size.min(64) as u8,
             store,
             level: outcome.level,
             missed_tlb: translated,
@@ -200,7 +202,12 @@ impl<W: Watcher> Engine<W> {
                 sequence: self.sequence,
                 spelling: op.spelling,
             });
-            found.address = found.address.or(Some(piece.address));
+            found.miss_cycles = found.miss_cycles.max(cycles);
+            found.translation_cycles = outcome.translation.cycles.min(cycles);
+            if found.address.is_none() {
+                found.address = Some(piece.address);
+                found.bytes = piece.size.min(64) as u8;
+            }
             found.level = found.level.max(outcome.level);
             found.missed_tlb |= outcome.translation.missed_l1;
         }

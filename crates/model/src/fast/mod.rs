@@ -139,7 +139,7 @@ impl<W: Watcher> FastCore<W> {
     pub(crate) fn settle(&mut self, next: Option<u64>) {
         let engine = &mut self.engine;
         let (Some(open), Some(next)) = (engine.branch.take(), next) else {
-            engine.tell(false, false);
+            engine.tell(false, false, false);
             return;
         };
         let place = open.place;
@@ -173,7 +173,7 @@ impl<W: Watcher> FastCore<W> {
             let bubble = engine.shape.bubble_of(branch.flow, verdict.retargeted);
             engine.front.taken(&engine.shape, bubble);
         }
-        engine.tell(taken, verdict.mispredicted);
+        engine.tell(taken, verdict.mispredicted, verdict.resteered);
     }
 
     #[inline]

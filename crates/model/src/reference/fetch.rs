@@ -17,6 +17,7 @@ const UOP_LINE_SHIFT: u32 = 6;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Met {
     pub(super) code_cycles: u32,
+    pub(super) translation_cycles: u32,
     pub(super) missed_l1: bool,
     pub(super) missed_l2: bool,
     pub(super) missed_tlb: bool,
@@ -153,6 +154,7 @@ impl<W: Watcher> ReferenceCore<W> {
             let cause = if is_translation { Cause::CodeTlb } else { Cause::Code };
             self.restart(self.cycle + u64::from(outcome.cycles), cause, place);
             self.fetch.met.code_cycles += outcome.cycles;
+            self.fetch.met.translation_cycles += outcome.translation.cycles;
         }
         self.fetch.met.missed_l1 |= outcome.level > Level::L1;
         self.fetch.met.missed_l2 |= outcome.level > Level::L2;
@@ -241,6 +243,7 @@ impl<W: Watcher> ReferenceCore<W> {
         let last = self.fetch_at - 1;
         let entry = self.at_mut(last);
         entry.mispredicted = verdict.mispredicted;
+        entry.resteered = verdict.resteered && !verdict.mispredicted;
         entry.taken = taken;
         let is_ideal = self.shape.ideal.has(Ideal::MISPREDICTS);
         if verdict.mispredicted && !is_ideal {

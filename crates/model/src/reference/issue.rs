@@ -234,6 +234,7 @@ impl<W: Watcher> ReferenceCore<W> {
                 entry.cause = Cause::of_load(outcome.level, translated, store != NOBODY);
                 entry.level = outcome.level;
                 entry.miss_cycles = over as u32;
+                entry.translation_cycles = outcome.translation.cycles.min(over as u32);
                 entry.store = store;
             }
             entry.missed_tlb |= translated;
@@ -319,6 +320,8 @@ impl<W: Watcher> ReferenceCore<W> {
             let cycles = if is_ideal { 0 } else { outcome.cycles };
             self.stores[k].line = cycle + u64::from(cycles);
             let entry = self.at_mut(sequence);
+            entry.miss_cycles = entry.miss_cycles.max(cycles);
+            entry.translation_cycles = outcome.translation.cycles.min(cycles);
             entry.level = entry.level.max(outcome.level);
             entry.missed_tlb |= outcome.translation.missed_l1;
         }

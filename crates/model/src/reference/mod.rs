@@ -25,7 +25,7 @@ use entry::{Arrival, Entry, QueuedStore};
 use fetch::Fetch;
 
 use crate::core::{
-    Accesses, Account, Accounting, Piece, Settings, Shape, Silent, Watcher, add_memory,
+    Accesses, Account, Accounting, Ideal, Piece, Settings, Shape, Silent, Watcher, add_memory,
     count_static,
 };
 use crate::event::{Counts, Event};
@@ -39,6 +39,11 @@ use crate::uop::Reg;
 /// Instructions that must be at hand beyond the ones fetched, so that fetch never starves.
 const AT_HAND: usize = 128;
 
+/// The same for a core: without a limit on bandwidth the whole queue may be filled in a cycle.
+fn at_hand(shape: &Shape) -> usize {
+    if shape.ideal.has(Ideal::BANDWIDTH) { AT_HAND + shape.queue } else { AT_HAND }
+}
+
 /// The cycle-by-cycle core of one thread.
 #[derive(Clone, Debug)]
 pub struct ReferenceCore<W: Watcher = Silent> {
@@ -51,6 +56,7 @@ pub struct ReferenceCore<W: Watcher = Silent> {
     cycle: u64,
     /// Instructions that have run but are not fetched yet.
     arrivals: VecDeque<Arrival>,
+    at_hand: usize,
     fetch: Fetch,
     entries: Vec<Entry>,
     retire_at: u64,
@@ -101,6 +107,7 @@ impl<W: Watcher> ReferenceCore<W> {
             watcher,
             cycle: 1,
             arrivals: VecDeque::new(),
+            at_hand: at_hand(&shape),
             fetch: Fetch::new(&shape),
             entries: vec![Entry::default(); room.next_power_of_two()],
             retire_at: 0,
@@ -256,7 +263,7 @@ impl<W: Watcher> CoreListener for ReferenceCore<W> {
             let stores = all(true, &mut mine);
             self.arrivals.push_back(Arrival { place, loads, stores, next: None });
         }
-        while self.arrivals.len() > AT_HAND {
+        while self.arrivals.len() > self.at_hand {
             self.step();
         }
     }

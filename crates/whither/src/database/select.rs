@@ -1,5 +1,7 @@
 //! Which epochs.
 
+use std::path::PathBuf;
+
 use store::{Database, EpochEntry, StoreError};
 use vocab::{Source, Tally};
 
@@ -9,6 +11,7 @@ use crate::failure::{ERROR, Failure};
 /// The epochs that match, and what could not be read on the way.
 pub(crate) struct Selected {
     pub(crate) epochs: Vec<EpochEntry>,
+    pub(crate) database: PathBuf,
     pub(crate) troubles: Vec<StoreError>,
     /// How many epochs are of the other source.
     pub(crate) other_source: usize,
@@ -51,7 +54,12 @@ pub(crate) fn select(asked: &Selection) -> Result<Selected, Failure> {
     if chosen.is_empty() {
         return Err(nothing(asked, all, others.len(), &found.troubles));
     }
-    Ok(Selected { epochs: chosen, troubles: found.troubles, other_source: others.len() })
+    Ok(Selected {
+        epochs: chosen,
+        database: asked.database.clone(),
+        troubles: found.troubles,
+        other_source: others.len(),
+    })
 }
 
 fn nothing(asked: &Selection, all: usize, others: usize, troubles: &[StoreError]) -> Failure {

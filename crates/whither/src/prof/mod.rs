@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! epochs that match ─► Counts: only the columns that the view needs ─► rows ─► View
-//!                         by procedure: images read from disk while their build-id matches
+//!                         by procedure: images read from disk while their build-id matches, and
+//!                         what the daemon kept of those that are gone
 //! ```
 
+mod kept;
 mod procedures;
 mod table;
 mod view;
