@@ -25,7 +25,9 @@ pub(crate) fn lines(table: &Table, width: usize, colour: Colour) -> Vec<String> 
             Line::Texts(tone, texts) => {
                 lines.extend(layout.place(texts).iter().map(|l| colour.paint(*tone, l)));
             }
-            Line::Gap(what) => lines.push(colour.paint(Tone::Faint, &format!("  … {what}"))),
+            Line::Gap(what) => {
+                lines.push(colour.paint(Tone::Faint, format!("  … {what}").trim_end()));
+            }
             Line::Aside(tone, under, what) => {
                 lines.extend(
                     layout.aside(under, what, width).iter().map(|l| colour.paint(*tone, l)),

@@ -55,6 +55,7 @@ pub(crate) fn rows(table: &CodeTable<'_>, sources: &mut Sources) -> Vec<Row> {
     let mut last: Option<&FromLine> = None;
     for line in &table.listing.lines {
         let cells = cells(table, line);
+        skipped += line.gone;
         if !line.shown {
             skipped += 1;
             rows.push(Row::InJson(cells));
