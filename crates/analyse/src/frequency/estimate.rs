@@ -1,12 +1,12 @@
 //! The frequency of every block and edge, with how sure it is.
 
 use image::FlowGraph;
-use metrology::{Draws, Estimate};
+use metrology::Estimate;
 
 use super::classes::Classes;
 use super::cluster::Confidence;
 use super::evidence::Evidence;
-use super::solve::{FlowSolution, Seen, nearest_flow};
+use super::solve::{FlowSolution, Seen, nearest_flow_spread};
 use crate::code::Pieces;
 use crate::plan::{Least, Plan};
 
@@ -19,10 +19,8 @@ pub(crate) struct Frequencies {
     pub(crate) least: Vec<Least>,
 }
 
-/// Solutions whose spread tells the uncertainty.
-const DRAWN: usize = 12;
-/// Beyond so many blocks the spread is not worth its time: a block's own uncertainty stands in.
-const DRAWN_BLOCKS_MAX: usize = 3_000;
+/// Draws whose spread tells the uncertainty: its own is then a sixth.
+const DRAWN: usize = 20;
 /// Frequencies and schedules depend on each other; more rounds change nothing.
 const ROUNDS: usize = 2;
 
@@ -31,14 +29,14 @@ pub(crate) fn estimate(evidence: &Evidence<'_>, plan: &Plan, pieces: &Pieces) ->
     let graph = evidence.graph;
     let mut least = plan.mixed(graph, pieces, None);
     let (mut blocks, mut edges) = evidence.seen(&least);
-    let mut flow = solved(graph, &blocks, &edges);
+    let (mut flow, mut spread) = solved(graph, &blocks, &edges);
     for _ in 1..ROUNDS {
         let entered = entered(graph, &flow);
         least = plan.mixed(graph, pieces, Some((&flow.edges, &entered)));
         (blocks, edges) = evidence.seen(&least);
-        flow = solved(graph, &blocks, &edges);
+        (flow, spread) = solved(graph, &blocks, &edges);
     }
-    let spread = spread(evidence, &blocks, &edges, &flow);
+    let spread = spread.unwrap_or_else(|| own_spread(evidence, &blocks, &edges, &flow));
     let join = |values: &[f64], spreads: &[f64]| {
         values.iter().zip(spreads).map(|(&v, &s)| Estimate::known(v, s)).collect()
     };
@@ -50,9 +48,13 @@ pub(crate) fn estimate(evidence: &Evidence<'_>, plan: &Plan, pieces: &Pieces) ->
 }
 
 /// The flow that balances; with missing edges none must, and every block speaks for itself.
-fn solved(graph: &FlowGraph, blocks: &[Option<Seen>], edges: &[Option<Seen>]) -> FlowSolution {
+fn solved(
+    graph: &FlowGraph,
+    blocks: &[Option<Seen>],
+    edges: &[Option<Seen>],
+) -> (FlowSolution, Option<FlowSolution>) {
     if !graph.has_missing_edges() {
-        return nearest_flow(graph, blocks, edges);
+        return nearest_flow_spread(graph, blocks, edges, DRAWN);
     }
     let own: Vec<f64> = blocks.iter().map(|seen| seen.map_or(0.0, |seen| seen.value)).collect();
     let mut ways = vec![0_usize; graph.blocks.len()];
@@ -63,7 +65,7 @@ fn solved(graph: &FlowGraph, blocks: &[Option<Seen>], edges: &[Option<Seen>]) ->
         None => own[edge.from].min(own[edge.to]) / ways[edge.from].max(1) as f64,
     };
     let edges = graph.edges.iter().enumerate().map(edge).collect();
-    FlowSolution { blocks: own, edges, imbalance: 0.0 }
+    (FlowSolution { blocks: own, edges, imbalance: 0.0 }, None)
 }
 
 /// How often each block was entered from outside.
@@ -75,49 +77,14 @@ fn entered(graph: &FlowGraph, flow: &FlowSolution) -> Vec<f64> {
     entered.iter().map(|&rest| rest.max(0.0)).collect()
 }
 
-/// Draws what was seen anew, within its uncertainty, and solves again.
-fn spread(
-    evidence: &Evidence<'_>,
-    blocks: &[Option<Seen>],
-    edges: &[Option<Seen>],
-    flow: &FlowSolution,
-) -> FlowSolution {
-    let graph = evidence.graph;
-    let largest = flow.blocks.iter().copied().fold(0.0, f64::max);
-    if graph.has_missing_edges() || graph.blocks.len() > DRAWN_BLOCKS_MAX {
-        return own_spread(evidence, blocks, edges, flow, largest);
-    }
-    let mut draws = Draws::new(graph.blocks.len() as u64);
-    let mut sums = (vec![0.0; flow.blocks.len()], vec![0.0; flow.edges.len()]);
-    for _ in 0..DRAWN {
-        let mut shaken = |seen: &Option<Seen>| {
-            seen.map(|seen| {
-                let value = seen.value + draws.normal() * seen.variance.sqrt();
-                Seen { value: value.max(0.0), ..seen }
-            })
-        };
-        let (b, e): (Vec<_>, Vec<_>) =
-            (blocks.iter().map(&mut shaken).collect(), edges.iter().map(&mut shaken).collect());
-        let other = nearest_flow(graph, &b, &e);
-        let add = |sums: &mut [f64], other: &[f64], base: &[f64]| {
-            for ((sum, x), y) in sums.iter_mut().zip(other).zip(base) {
-                *sum += (x - y) * (x - y) / DRAWN as f64;
-            }
-        };
-        add(&mut sums.0, &other.blocks, &flow.blocks);
-        add(&mut sums.1, &other.edges, &flow.edges);
-    }
-    let root = |sums: Vec<f64>| sums.iter().map(|sum| sum.sqrt()).collect();
-    FlowSolution { blocks: root(sums.0), edges: root(sums.1), imbalance: 0.0 }
-}
-
+/// Where no flow binds blocks together, each has the uncertainty of what was seen of it.
 fn own_spread(
     evidence: &Evidence<'_>,
     blocks: &[Option<Seen>],
     edges: &[Option<Seen>],
     flow: &FlowSolution,
-    largest: f64,
 ) -> FlowSolution {
+    let largest = flow.blocks.iter().copied().fold(0.0, f64::max);
     let Classes { of_block, count, .. } = evidence.classes;
     let mut by_class = vec![None; *count];
     for (&class, seen) in of_block.iter().zip(blocks) {

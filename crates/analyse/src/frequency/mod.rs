@@ -9,6 +9,7 @@ mod classes;
 #[cfg(test)]
 mod classes_tests;
 mod cluster;
+mod eliminate;
 mod estimate;
 mod evidence;
 mod solve;

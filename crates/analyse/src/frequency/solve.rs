@@ -13,8 +13,10 @@
 //! is the solution of a resistor network with conductances `variance`.
 
 use image::FlowGraph;
+use metrology::Draws;
 
 use super::classes::closed;
+use super::eliminate::Factors;
 
 /// What was seen of one block or edge.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -40,6 +42,8 @@ pub struct FlowSolution {
 const UNSEEN_SPREAD: f64 = 30.0;
 /// Newton's steps at most. Each settles which ways carry nothing; a few do as a rule.
 const STEPS_MAX: usize = 60;
+/// What every place leaks, so that the network has a ground.
+const GROUND: f64 = 1e-15;
 /// Good enough.
 const IMBALANCE: f64 = 1e-9;
 
@@ -49,12 +53,22 @@ pub fn nearest_flow(
     blocks: &[Option<Seen>],
     edges: &[Option<Seen>],
 ) -> FlowSolution {
+    nearest_flow_spread(graph, blocks, edges, 0).0
+}
+
+/// The same, with its standard deviation from so many draws; none of them, no deviation.
+pub(super) fn nearest_flow_spread(
+    graph: &FlowGraph,
+    blocks: &[Option<Seen>],
+    edges: &[Option<Seen>],
+    drawn: usize,
+) -> (FlowSolution, Option<FlowSolution>) {
     let ways = closed(graph);
     let seen: Vec<Option<Seen>> = blocks.iter().chain(edges).copied().collect();
     let largest = seen.iter().flatten().fold(0.0_f64, |most, seen| most.max(seen.value));
     if largest <= 0.0 {
         let (blocks, edges) = (vec![0.0; graph.blocks.len()], vec![0.0; graph.edges.len()]);
-        return FlowSolution { blocks, edges, imbalance: 0.0 };
+        return (FlowSolution { blocks, edges, imbalance: 0.0 }, None);
     }
     // In units of the largest, so that tolerances have a meaning.
     let unseen = Seen { value: 0.0, variance: UNSEEN_SPREAD * UNSEEN_SPREAD };
@@ -68,13 +82,14 @@ pub fn nearest_flow(
     let ways: Vec<Way> = ways.iter().enumerate().map(way).collect();
     let mut network = Network::new(2 * graph.blocks.len() + 1, ways);
     let imbalance = network.settle();
-    let flow: Vec<f64> = network.flow().iter().map(|x| x * largest).collect();
-    let (blocks, rest) = flow.split_at(graph.blocks.len());
-    FlowSolution {
-        blocks: blocks.to_vec(),
-        edges: rest.get(..graph.edges.len()).unwrap_or_default().to_vec(),
-        imbalance,
-    }
+    let parted = |values: Vec<f64>| {
+        let all: Vec<f64> = values.iter().map(|x| x * largest).collect();
+        let (blocks, rest) = all.split_at(graph.blocks.len());
+        let edges = rest.get(..graph.edges.len()).unwrap_or_default().to_vec();
+        FlowSolution { blocks: blocks.to_vec(), edges, imbalance }
+    };
+    let spread = if drawn > 0 { network.spread(drawn).map(parted) } else { None };
+    (parted(network.flow()), spread)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -158,27 +173,72 @@ impl Network {
         false
     }
 
-    /// Solves the resistor network for the surplus, by conjugate gradients.
-    fn step(&self, surplus: &[f64]) -> Vec<f64> {
-        // Ways that carry nothing conduct a little, so that no place is cut off.
+    /// Conductances as they are now: ways that carry nothing conduct a little, so that no place is
+    /// cut off.
+    fn conductances(&self) -> Vec<f64> {
         let conductance = |way: &Way| {
             let open = way.wish(&self.price) > 0.0;
             way.seen.variance * if open { 1.0 } else { 1e-9 }
         };
-        let conductances: Vec<f64> = self.ways.iter().map(conductance).collect();
-        let mut diagonal = vec![1e-15; surplus.len()];
+        self.ways.iter().map(conductance).collect()
+    }
+
+    fn factors(&self) -> Option<Factors> {
+        let conductances = self.conductances();
+        let ways = self.ways.iter().zip(&conductances).map(|(way, &c)| (way.from, way.to, c));
+        Factors::of(self.price.len(), ways, GROUND)
+    }
+
+    /// Solves the resistor network for the surplus; by conjugate gradients where it cannot be
+    /// taken apart.
+    fn step(&self, surplus: &[f64]) -> Vec<f64> {
+        if let Some(factors) = self.factors() {
+            return factors.solve(surplus);
+        }
+        let conductances = self.conductances();
+        let mut diagonal = vec![GROUND; surplus.len()];
         for (way, c) in self.ways.iter().zip(&conductances) {
             diagonal[way.from] += c;
             diagonal[way.to] += c;
         }
         conjugate_gradients(surplus, &diagonal, |v, out| {
-            out.iter_mut().zip(v).for_each(|(out, v)| *out = 1e-15 * v);
+            out.iter_mut().zip(v).for_each(|(out, v)| *out = GROUND * v);
             for (way, c) in self.ways.iter().zip(&conductances) {
                 let current = c * (v[way.from] - v[way.to]);
                 out[way.from] += current;
                 out[way.to] -= current;
             }
         })
+    }
+
+    /// How far each way's flow moves, one standard deviation, when what was seen moves within its
+    /// own: drawn, because the whole covariance would be a square of the procedure.
+    fn spread(&self, drawn: usize) -> Option<Vec<f64>> {
+        let factors = self.factors()?;
+        let open: Vec<bool> = self.ways.iter().map(|way| way.wish(&self.price) > 0.0).collect();
+        let mut draws = Draws::new(self.ways.len() as u64);
+        let mut squares = vec![0.0; self.ways.len()];
+        for _ in 0..drawn {
+            let moved: Vec<f64> =
+                self.ways.iter().map(|way| draws.normal() * way.seen.variance.sqrt()).collect();
+            let mut surplus = vec![0.0; self.price.len()];
+            for ((way, moved), _) in self.ways.iter().zip(&moved).zip(&open).filter(|(_, o)| **o) {
+                surplus[way.to] += moved;
+                surplus[way.from] -= moved;
+            }
+            let price = factors.solve(&surplus);
+            let all = self.ways.iter().zip(&moved).zip(&open).zip(&mut squares);
+            for (((way, moved), &is_open), square) in all {
+                // A way that carries nothing would have to move further to carry something.
+                let x = if is_open {
+                    moved - way.seen.variance * (price[way.to] - price[way.from])
+                } else {
+                    (way.wish(&self.price) + moved).max(0.0)
+                };
+                *square += x * x / drawn as f64;
+            }
+        }
+        Some(squares.into_iter().map(f64::sqrt).collect())
     }
 }
 
