@@ -105,9 +105,15 @@ pub fn duration(seconds: f64) -> String {
     format!("{value:.places$} {unit}")
 }
 
+/// A share in percent, as it is rounded; what rounds to nothing has no sign.
+fn percents(value: f64) -> f64 {
+    let rounded = (1000.0 * value).round() / 10.0;
+    if rounded == 0.0 { 0.0 } else { rounded }
+}
+
 fn number(value: f64, unit: Unit) -> String {
     match unit {
-        Unit::Share => format!("{:.1} %", 100.0 * value),
+        Unit::Share => format!("{:.1} %", percents(value)),
         Unit::Seconds => duration(value),
         Unit::Ratio => format!("{value:.2}×"),
         Unit::Hertz => format!("{value:.0} Hz"),
@@ -125,14 +131,18 @@ fn estimate(value: f64, interval: Interval, unit: Unit) -> String {
         return format!("{} ± ?", number(value, unit));
     }
     match unit {
-        Unit::Share => format!("{:.1} % ±{:4.1}", 100.0 * value, 100.0 * half),
+        Unit::Share => format!("{:.1} % ±{:4.1}", percents(value), 100.0 * half),
         Unit::Seconds => format!("{} ± {}", duration(value), duration(half)),
         Unit::Ratio => format!("{value:.2}× ±{half:.2}"),
         Unit::Hertz => format!("{value:.0} ± {half:.0} Hz"),
         Unit::Number => format!("{value:.3} ± {half:.3}"),
         Unit::Count => {
             let relative = 100.0 * half / value.abs().max(f64::MIN_POSITIVE);
-            format!("{} ±{relative:4.1} %", number(value, unit))
+            match relative {
+                // Such a percentage tells nobody anything.
+                r if r >= 1000.0 => format!("{} ± {}", number(value, unit), number(half, unit)),
+                r => format!("{} ±{r:4.1} %", number(value, unit)),
+            }
         }
     }
 }
@@ -158,6 +168,14 @@ mod tests {
         let (value, interval) = share(400, 1000, Coverage::P95).unwrap();
         let cell = Cell::Estimate(value, interval, Unit::Share);
         assert_eq!(cell.to_text(), "40.0 % ± 3.0");
+    }
+
+    #[test]
+    fn what_rounds_to_nothing_has_no_sign_and_wild_guesses_have_no_percentage() {
+        assert_eq!(Cell::Number(-0.0001, Unit::Share).to_text(), "0.0 %");
+        assert_eq!(Cell::Number(-0.043, Unit::Share).to_text(), "-4.3 %");
+        let interval = Interval { low: -7000.0, high: 7002.0, coverage: Coverage::P95 };
+        assert_eq!(Cell::Estimate(1.0, interval, Unit::Count).to_text(), "1 ± 7,001");
     }
 
     #[test]

@@ -25,7 +25,9 @@ pub(crate) fn lines(table: &Table, width: usize, colour: Colour) -> Vec<String> 
             Line::Texts(tone, texts) => {
                 lines.extend(layout.place(texts).iter().map(|l| colour.paint(*tone, l)));
             }
-            Line::Gap(what) => lines.push(colour.paint(Tone::Faint, &format!("  … {what}"))),
+            Line::Gap(what) => {
+                lines.push(colour.paint(Tone::Faint, format!("  … {what}").trim_end()));
+            }
             Line::Aside(tone, under, what) => {
                 lines.extend(
                     layout.aside(under, what, width).iter().map(|l| colour.paint(*tone, l)),
@@ -141,12 +143,15 @@ fn pad(text: &str, width: usize, align: Align) -> String {
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
-    let mut line = String::new();
-    for word in text.split(' ') {
-        if !line.is_empty() && length(&line) + 1 + length(word) > width {
+    // What is indented stays so: it may be source.
+    let indent = (text.len() - text.trim_start_matches(' ').len()).min(width / 2);
+    let mut line = " ".repeat(indent);
+    for word in text.trim_start_matches(' ').split(' ') {
+        let is_begun = lines.len() > 0 && !line.is_empty() || line.len() > indent;
+        if is_begun && length(&line) + 1 + length(word) > width {
             lines.push(std::mem::take(&mut line));
         }
-        if !line.is_empty() {
+        if is_begun && !line.is_empty() {
             line.push(' ');
         }
         line.push_str(word);
@@ -173,6 +178,7 @@ mod tests {
         let squeeze = |s: &str| s.replace(' ', "");
         assert_eq!(squeeze(&lines.concat()), squeeze(text));
         assert_eq!(wrap("", 10), [""]);
+        assert_eq!(wrap("    a = b; c = d;", 12), ["    a = b; c", "= d;"]);
     }
 
     #[test]

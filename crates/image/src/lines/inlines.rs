@@ -8,7 +8,7 @@ use gimli::{
     UnitSectionOffset, constants as dw,
 };
 
-use super::{Declared, Inline, Lines, Slice, Unit, unit_at};
+use super::{Declared, Inline, Lines, Slice, Unit, extents, unit_at};
 
 type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
 
@@ -174,12 +174,10 @@ pub(super) fn read<'a>(
             parent: around.last().map(|&(_, place)| place),
         });
         around.push((entry.depth(), place));
-        let Ok(mut own) = names.dwarf.die_ranges(unit.0, entry) else { continue };
-        while let Ok(Some(range)) = own.next() {
-            if range.begin < range.end && ranges.len() < RANGES_MAX {
-                ranges.push((range.begin, range.end, place));
-            }
-        }
+        extents::each(names.dwarf, unit.0, entry, |start, end| {
+            ranges.push((start, end, place));
+            ranges.len() < RANGES_MAX
+        });
     }
     lines.inlined = innermost(ranges);
 }

@@ -9,6 +9,7 @@
 //!                                    └─► subprogram ─► inlined calls, each with its caller's line
 //! ```
 
+mod extents;
 mod files;
 mod inlines;
 mod rows;
@@ -237,15 +238,14 @@ fn index(dwarf: &Dwarf<Slice<'_>>, units: &mut Vec<usize>, ranges: &mut Vec<(u64
         let Some(DebugInfoOffset(offset)) = header.debug_info_offset() else { continue };
         units.push(offset);
         let Ok(unit) = dwarf.unit(header) else { continue };
-        let Ok(mut own) = dwarf.unit_ranges(&unit) else { continue };
-        while let Ok(Some(range)) = own.next() {
-            if ranges.len() >= UNIT_RANGES_MAX {
-                return;
-            }
-            // A procedure that the linker dropped lies at zero.
-            if range.begin < range.end && range.begin > 0 {
-                ranges.push((range.begin, range.end, offset));
-            }
+        let mut entries = unit.entries();
+        let Ok(Some(root)) = entries.next_dfs() else { continue };
+        extents::each(dwarf, &unit, root, |start, end| {
+            ranges.push((start, end, offset));
+            ranges.len() < UNIT_RANGES_MAX
+        });
+        if ranges.len() >= UNIT_RANGES_MAX {
+            return;
         }
     }
 }

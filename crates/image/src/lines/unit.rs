@@ -2,7 +2,7 @@
 
 use gimli::{Dwarf, UnitOffset, constants as dw};
 
-use super::{LineRow, Slice, Unit, rows};
+use super::{LineRow, Slice, Unit, extents, rows};
 
 /// Subprograms that are kept of one unit.
 const SUBPROGRAMS_MAX: usize = 1 << 20;
@@ -17,7 +17,7 @@ pub(super) struct UnitFacts {
 }
 
 impl UnitFacts {
-    pub(super) fn read(dwarf: &Dwarf<Slice<'_>>, unit: &Unit<'_>) -> UnitFacts {
+    pub(super) fn read<'a>(dwarf: &Dwarf<Slice<'a>>, unit: &Unit<'a>) -> UnitFacts {
         let (rows, files) = rows::read(dwarf, unit);
         let mut subprograms = Vec::new();
         subprograms_of(dwarf, unit, &mut subprograms);
@@ -39,9 +39,9 @@ impl UnitFacts {
     }
 }
 
-fn subprograms_of(
-    dwarf: &Dwarf<Slice<'_>>,
-    unit: &Unit<'_>,
+fn subprograms_of<'a>(
+    dwarf: &Dwarf<Slice<'a>>,
+    unit: &Unit<'a>,
     found: &mut Vec<(u64, u64, UnitOffset)>,
 ) {
     let mut entries = unit.entries();
@@ -49,14 +49,12 @@ fn subprograms_of(
         if entry.tag() != dw::DW_TAG_subprogram {
             continue;
         }
-        let Ok(mut ranges) = dwarf.die_ranges(unit, entry) else { continue };
-        while let Ok(Some(range)) = ranges.next() {
-            if found.len() >= SUBPROGRAMS_MAX {
-                return;
-            }
-            if range.begin < range.end && range.begin > 0 {
-                found.push((range.begin, range.end, entry.offset()));
-            }
+        extents::each(dwarf, unit, entry, |start, end| {
+            found.push((start, end, entry.offset()));
+            found.len() < SUBPROGRAMS_MAX
+        });
+        if found.len() >= SUBPROGRAMS_MAX {
+            return;
         }
     }
 }

@@ -39,7 +39,7 @@ pub(crate) fn annotate(job: &AnnotateJob, output: &Output) -> Result<u8, Failure
     if times.is_empty() {
         return Err(nothing(&sampled));
     }
-    let annotated = listings(job, &sampled, times);
+    let annotated = listings(job, &sampled, times, output.json);
     if let [Annotated { code: Err(why), .. }] = annotated.as_slice() {
         return Err(Failure::new(ERROR, format!("there is no code to show: {why}"))
             .remedy("`whither prof` still counts its samples"));
@@ -55,7 +55,12 @@ fn nothing(sampled: &Sampled) -> Failure {
 
 /// Image by image, so that each one's debugging information is read once, and dropped before the
 /// next.
-fn listings(job: &AnnotateJob, sampled: &Sampled, times: Vec<ProcedureTime>) -> Vec<Annotated> {
+fn listings(
+    job: &AnnotateJob,
+    sampled: &Sampled,
+    times: Vec<ProcedureTime>,
+    json: bool,
+) -> Vec<Annotated> {
     let lines = if job.all { LINES_OF_MANY } else { LINES };
     let mut order: Vec<(usize, ProcedureTime)> = times.into_iter().enumerate().collect();
     order.sort_by_key(|(_, time)| (time.image, time.procedure.as_ref().map(|p| p.start)));
@@ -71,6 +76,9 @@ fn listings(job: &AnnotateJob, sampled: &Sampled, times: Vec<ProcedureTime>) -> 
                     listing.lines.iter_mut().for_each(|line| line.shown = true);
                 }
                 choose(&mut listing.lines, all);
+                if !json && job.all {
+                    listing.keep_shown();
+                }
                 listing
             });
             made.push((place, Annotated { time, code }));

@@ -9,6 +9,9 @@ use super::change::Change;
 use crate::cli::DiffJob;
 use crate::sampled::Sets;
 
+/// Changes of less than this share of A, and not for sure, are left to JSON.
+const LEAST_CHANGE: f64 = 0.001;
+
 pub(super) fn view(job: &DiffJob, sets: [&Sets; 2], compared: &Compared) -> View {
     let [a, b] = sets;
     View {
@@ -79,18 +82,20 @@ fn table(job: &DiffJob, compared: &Compared) -> Section {
             _ => Tone::Faint,
         };
         let of_a = compared.whole.a.value.max(1.0);
-        Row::Cells(
-            tone,
-            vec![
-                estimate(change.difference.scaled(1.0 / of_a), Unit::Share),
-                Cell::Number(change.a.value, Unit::Count),
-                Cell::Number(change.b.value, Unit::Count),
-                Cell::Number(change.p, Unit::Number),
-                Cell::text(verdict(change)),
-                Cell::text(change.procedure.as_str()),
-                Cell::text(change.image.as_str()),
-            ],
-        )
+        let is_small = change.difference.value.abs() < LEAST_CHANGE * of_a;
+        let cells = vec![
+            estimate(change.difference.scaled(1.0 / of_a), Unit::Share),
+            Cell::Number(change.a.value, Unit::Count),
+            Cell::Number(change.b.value, Unit::Count),
+            Cell::Number(change.p, Unit::Number),
+            Cell::text(verdict(change)),
+            Cell::text(change.procedure.as_str()),
+            Cell::text(change.image.as_str()),
+        ];
+        match verdict(change) {
+            "alike" if is_small => Row::InJson(cells),
+            _ => Row::Cells(tone, cells),
+        }
     };
     Section {
         key: "procedures",

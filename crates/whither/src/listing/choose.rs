@@ -37,6 +37,7 @@ mod tests {
             text: String::new(),
             count: Count(count),
             shown: false,
+            gone: 0,
             from: None,
         };
         counts.iter().enumerate().map(line).collect()
@@ -51,6 +52,17 @@ mod tests {
         let mut code = lines(&[0, 0, 0, 0, 9, 0, 0, 0, 0, 0]);
         choose(&mut code, 24);
         assert_eq!(shown(&code), [2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn what_is_let_go_is_still_counted() {
+        let mut code = lines(&[0, 0, 0, 9, 0, 0, 0, 0]);
+        choose(&mut code, 24);
+        let mut listing = crate::listing::Listing { lines: code, ..Default::default() };
+        listing.keep_shown();
+        let kept: Vec<(u64, usize)> =
+            listing.lines.iter().map(|line| (line.offset.0, line.gone)).collect();
+        assert_eq!(kept, [(1, 1), (2, 0), (3, 0), (4, 0), (5, 0), (7, 1)]);
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub(crate) struct CodeLine {
     pub(crate) count: Count,
     /// Whether the text form shows it.
     pub(crate) shown: bool,
+    /// Instructions directly before it that were let go.
+    pub(crate) gone: usize,
     pub(crate) from: Option<FromLine>,
 }
 
@@ -51,6 +53,25 @@ pub(crate) struct Listing {
     /// Bytes that are no instruction, and bytes beyond the longest listing.
     pub(crate) bad_bytes: u64,
     pub(crate) left_out_bytes: u64,
+}
+
+impl Listing {
+    /// Lets go of what the text form does not show: thousands of procedures would fill the memory.
+    /// The last instruction stays, so that a gap before the end is still known.
+    pub(crate) fn keep_shown(&mut self) {
+        let last = self.lines.len().saturating_sub(1);
+        let (mut gone, mut place) = (0, 0);
+        self.lines.retain_mut(|line| {
+            let is_kept = line.shown || place == last;
+            place += 1;
+            match is_kept {
+                true => line.gone = std::mem::take(&mut gone),
+                false => gone += 1,
+            }
+            is_kept
+        });
+        self.lines.shrink_to_fit();
+    }
 }
 
 /// What a listing is made from.
@@ -83,6 +104,7 @@ impl Code<'_> {
                 address: i.address,
                 count: samples_of(offsets, offset, u64::from(i.len_bytes)),
                 shown: false,
+                gone: 0,
                 from: from_line(&lines, i.address),
                 text: i.text,
             }

@@ -55,6 +55,7 @@ pub(crate) fn rows(table: &CodeTable<'_>, sources: &mut Sources) -> Vec<Row> {
     let mut last: Option<&FromLine> = None;
     for line in &table.listing.lines {
         let cells = cells(table, line);
+        skipped += line.gone;
         if !line.shown {
             skipped += 1;
             rows.push(Row::InJson(cells));
@@ -96,21 +97,21 @@ fn path<'a>(listing: &'a Listing, from: &FromLine) -> &'a str {
     listing.files.get(from.file as usize).map_or("?", String::as_str)
 }
 
-/// `copy.c:12  the line itself  (inlined: step < walk)`
+/// `copy.c:12 (inlined step)  the line itself`
 pub(crate) fn aside(listing: &Listing, from: &FromLine, sources: &mut Sources) -> Row {
     let path = path(listing, from);
     let short = path.rsplit('/').next().unwrap_or(path);
     let text = sources.get(path).and_then(|source| source.line(from.line)).unwrap_or("").trim();
     let mut said = format!("{short}:{}", from.line);
-    if !text.is_empty() {
-        said = format!("{said}  {text}");
-    }
     if let Some(innermost) = from.inlined.first() {
         let more = match from.inlined.len() {
             1 => String::new(),
-            n => format!(" in {} more", n - 1),
+            n => format!(" and {} around it", n - 1),
         };
-        said = format!("{said}  (inlined: {innermost}{more})");
+        said = format!("{said} (inlined {innermost}{more})");
+    }
+    if !text.is_empty() {
+        said = format!("{said}  {text}");
     }
     Row::Aside(Tone::Good, "instruction", said)
 }
