@@ -52,7 +52,8 @@ impl<const L: usize> Keeps<L> {
         let places = players.iter().filter_map(|player| player.places.as_ref());
         let last = places.flatten().max().copied();
         for place in 0..last.map_or(0, |last| last + 1) {
-            let holds = |player: &Player| player.places.as_ref().is_some_and(|p| p.contains(&place));
+            let holds =
+                |player: &Player| player.places.as_ref().is_some_and(|p| p.contains(&place));
             let held = players.iter().enumerate().filter(|(_, player)| holds(player));
             let members = held.fold(0_u16, |bits, (number, _)| bits | 1 << (number & 15));
             let class = found.iter().position(|&known| known == members).unwrap_or_else(|| {

@@ -3,6 +3,7 @@
 
 mod calibrate;
 mod daemon;
+mod icost;
 mod import;
 mod measure;
 mod model;
@@ -21,6 +22,7 @@ pub(crate) use self::calibrate::CalibrateArguments;
 pub(crate) use self::daemon::{
     ConfigArgument, DaemonArguments, DaemonCommand, DaemonStart, DatabaseArgument,
 };
+pub(crate) use self::icost::{IcostArguments, IcostBy};
 pub(crate) use self::import::ImportArguments;
 pub(crate) use self::measure::{MeasureArguments, VaryArgument};
 pub(crate) use self::model::{CoreArgument, ModeArgument, ModelArguments};
@@ -71,6 +73,7 @@ pub(crate) struct Speech {
 pub(crate) enum Command {
     Run(RunArguments),
     Model(ModelArguments),
+    Icost(IcostArguments),
     Calibrate(CalibrateArguments),
     Stat(StatArguments),
     Ssb(SsbArguments),

@@ -4,6 +4,7 @@
 mod calibrate;
 mod daemon;
 mod database;
+mod icost;
 mod import;
 mod measure;
 mod model;
@@ -28,6 +29,8 @@ pub(crate) use self::calibrate::CalibrateJob;
 use self::calibrate::calibrate_job;
 use self::daemon::daemon_job;
 pub(crate) use self::daemon::{Ask, DaemonJob, StartJob, What};
+use self::icost::icost_job;
+pub(crate) use self::icost::{IcostJob, check_machine};
 pub(crate) use self::import::ImportJob;
 use self::import::import_job;
 use self::measure::measure_job;
@@ -59,6 +62,7 @@ pub(crate) struct Plan {
 pub(crate) enum Job {
     Run(RunJob),
     Model(ModelJob),
+    Icost(Box<IcostJob>),
     Calibrate(CalibrateJob),
     Stat(StatJob),
     Ssb(SsbJob),
@@ -105,7 +109,7 @@ impl Refused {
 }
 
 /// The commands that run a program once and pass its status through.
-const RUN_ONCE: [&str; 5] = ["run", "model", "stat", "ssb", "record"];
+const RUN_ONCE: [&str; 6] = ["run", "model", "icost", "stat", "ssb", "record"];
 
 /// From argv.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Plan, Refused> {
@@ -143,6 +147,14 @@ fn plan(arguments: Arguments) -> Result<Plan, Failure> {
                 output.failure_status = RUN_FAILED;
             }
             Job::Model(model_job(model)?)
+        }
+        Command::Icost(mut icost) => {
+            output.file = icost.output.take();
+            if icost.replay.is_none() {
+                output.stream = Stream::Stderr;
+                output.failure_status = RUN_FAILED;
+            }
+            Job::Icost(Box::new(icost_job(icost)?))
         }
         Command::Calibrate(asked) => Job::Calibrate(calibrate_job(asked)?),
         Command::Stat(mut stat) => {
