@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use icost::shotgun::{CodeBook, Defaults, LabelRecorder, Labels, analyse};
+use icost::shotgun::{CodeBook, Defaults, LabelRecorder, Labels, Question, analyse};
 use icost::{Arbitration, Categories, Fixed, Labeller, Lanes, Lattice, subsets_up_to};
 use model::core::{Life, Settings, Watcher};
 use model::machine::{Machine, text_of};
@@ -166,10 +166,15 @@ impl Audience for Hearing {
             return;
         }
         let sets = subsets_up_to(2);
-        let numbers = (Fixed::of(&core.machine), Defaults::of(&core.machine));
-        let asked = (&sets[..], Arbitration::Anew);
+        let question = Question {
+            fixed: Fixed::of(&core.machine),
+            defaults: Defaults::of(&core.machine),
+            sets: &sets,
+            arbitration: Arbitration::Anew,
+            seed: 1,
+        };
         let began = std::time::Instant::now();
-        let found = analyse::<40>(&core.samples, &core.code, numbers, asked, 1);
+        let found = analyse::<40>(&core.samples, &core.code, &question);
         eprintln!("analysed in {:.1} s", began.elapsed().as_secs_f64());
         let shotgun = found.lattice();
         let graph = Lattice::new(core.sums.iter().map(|(&set, sum)| (set, sum.0)));

@@ -1,66 +1,30 @@
 //! Costs from fragments, and how sure they are.
+//!
+//! Two things make a cost uncertain: which stretches of the program the signatures happened to
+//! fall on, and which runs of an instruction the detailed samples did. The first shows from batch
+//! to batch of fragments. The second shows when the same fragments are put together from a fifth
+//! of the detailed samples, five times.
 
-use std::collections::BTreeMap;
+use metrology::{Estimate, mean};
+use model::monitor::{DetailedSample, Samples, SignatureSample};
 
-use metrology::{Estimate, Joint, propagate};
-use model::monitor::Samples;
-
-use super::{Assembler, CodeBook, Database, Defaults, Flaw, Fragment, Labels, walk};
+use super::tally::Tally;
+use super::{Assembler, CodeBook, Database, Defaults, Fragment, Labels, walk};
 use crate::{Arbitration, Categories, Fixed, Lanes, Lattice};
 
-/// What became of the samples.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Tally {
-    /// Signatures followed.
-    pub signatures: u64,
-    /// Detailed samples to choose from.
-    pub details: u64,
-    /// Fragments that hold together.
-    pub consistent: u64,
-    /// Fragments that hold together as far as they could be followed.
-    pub cut: u64,
-    /// Those discarded, by why.
-    pub discarded: BTreeMap<&'static str, u64>,
-    /// Instructions in consistent fragments.
-    pub instructions: u64,
-    /// Those of them that no detailed sample spoke of.
-    pub inferred: u64,
-    /// Edges whose other end was not in the fragment.
-    pub lost_edges: u64,
-    /// What the truth says, where it was kept.
-    pub truth: Option<Truth>,
-}
-
-/// Fragments against what really happened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Truth {
-    /// Fragments that left the path which the program took, or would have with another step.
-    pub errant: u64,
-    /// Those of them that were discarded.
-    pub errant_discarded: u64,
-}
-
-impl Tally {
-    fn judge(&mut self, fragment: &Fragment<'_>, code: &CodeBook, path: Option<&Vec<u64>>) {
-        self.signatures += 1;
-        match fragment.flaw {
-            None => self.consistent += 1,
-            Some(Flaw::NoTarget) => self.cut += 1,
-            Some(flaw) => *self.discarded.entry(flaw.key()).or_default() += 1,
-        }
-        let Some(path) = path else { return };
-        let truth = self.truth.get_or_insert_default();
-        let walked = fragment.places.iter().filter_map(|&place| code.at(place));
-        let strayed = walked.zip(path).any(|(known, &pc)| known.instruction.pc != pc);
-        match (strayed, fragment.is_consistent()) {
-            (true, true) => truth.errant += 1,
-            (_, false) => {
-                truth.errant += 1;
-                truth.errant_discarded += 1;
-            }
-            (false, true) => {}
-        }
-    }
+/// The machine and what is to be idealised on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The machine's numbers.
+    pub fixed: Fixed,
+    /// What is taken for granted where nothing was seen.
+    pub defaults: Defaults,
+    /// The sets to idealise; the empty one is the program as it is.
+    pub sets: &'a [Categories],
+    /// Who gives ports out.
+    pub arbitration: Arbitration,
+    /// Decides between detailed samples that match equally well.
+    pub seed: u64,
 }
 
 /// The graph that the samples stand for, timed with every set idealised.
@@ -71,36 +35,59 @@ pub struct Shotgun {
     sets: Vec<Categories>,
     /// Cycles of each set, batch by batch of fragments in the order of time.
     batches: Vec<Vec<f64>>,
+    /// Cycles of each set over the same fragments, part by part of the detailed samples.
+    parts: Vec<Vec<f64>>,
 }
 
 /// Neighbouring fragments are alike, so that single ones would claim to know more than they do.
 const BATCHES: usize = 30;
+/// Parts that detailed samples are divided into, to see what they leave open.
+const PARTS: usize = 5;
 
 /// Puts fragments together and times them with each set idealised, as many as there are lanes.
 pub fn analyse<const L: usize>(
     samples: &Samples<Labels>,
     code: &CodeBook,
-    (fixed, defaults): (Fixed, Defaults),
-    (sets, arbitration): (&[Categories], Arbitration),
-    seed: u64,
+    question: &Question<'_>,
 ) -> Shotgun {
-    let mut database = Database::new(&samples.details, code, seed);
-    let mut assembler = Assembler::new(fixed, defaults);
-    let mut lanes: Lanes<L> = Lanes::new(fixed, sets, arbitration);
     let mut tally = Tally { details: samples.details.len() as u64, ..Tally::default() };
-    let mut ends: Vec<Vec<f64>> = Vec::new();
-    for (k, signature) in samples.signatures.iter().enumerate() {
+    let mut truths = samples.paths.iter();
+    let judged = |fragment: &Fragment<'_>| tally.judge(fragment, code, truths.next());
+    let all = samples.signatures.iter();
+    let (ends, assembler) = time::<L>(all, &samples.details, code, question, judged);
+    (tally.instructions, tally.inferred) = assembler.inferred();
+    tally.lost_edges = assembler.lost();
+    let part = |k: usize| {
+        let details: Vec<_> = samples.details.iter().skip(k).step_by(PARTS).cloned().collect();
+        let some = samples.signatures.iter().step_by(PARTS);
+        time::<L>(some, &details, code, question, |_| {}).0.pop().unwrap_or_default()
+    };
+    let parts = (0..PARTS).map(part).collect();
+    let sets = question.sets.iter().copied().take(L).collect();
+    Shotgun { tally, sets, batches: batches(&ends), parts }
+}
+
+/// The cycles of each set at the end of every consistent fragment.
+fn time<'a, const L: usize>(
+    signatures: impl Iterator<Item = &'a SignatureSample>,
+    details: &[DetailedSample<Labels>],
+    code: &CodeBook,
+    question: &Question<'_>,
+    mut judge: impl FnMut(&Fragment<'_>),
+) -> (Vec<Vec<f64>>, Assembler) {
+    let mut database = Database::new(details, code, question.seed);
+    let mut assembler = Assembler::new(question.fixed, question.defaults);
+    let mut lanes: Lanes<L> = Lanes::new(question.fixed, question.sets, question.arbitration);
+    let mut ends = Vec::new();
+    for signature in signatures {
         let fragment = walk(signature, code, &mut database);
-        tally.judge(&fragment, code, samples.paths.get(k));
+        judge(&fragment);
         if fragment.is_consistent() {
             assembler.add(&fragment, signature, code, |step| lanes.step(step));
             ends.push(lanes.times().into_iter().map(|(_, time)| time).collect());
         }
     }
-    (tally.instructions, tally.inferred) = assembler.inferred();
-    tally.lost_edges = assembler.lost();
-    let sets = sets.iter().copied().take(L).collect();
-    Shotgun { tally, sets, batches: batches(&ends) }
+    (ends, assembler)
 }
 
 /// From the times at which fragments ended to the times that batches of them took.
@@ -126,15 +113,15 @@ impl Shotgun {
         Lattice::new(self.sets.iter().enumerate().map(|(k, &set)| (set, sum(k))))
     }
 
-    /// What a set adds to what its parts explain, as a share of the time, with what differs from
-    /// fragment to fragment. None if a part was not evaluated or there are fewer than two batches.
+    /// What a set adds to what its parts explain, as a share of the time. None if a part was not
+    /// evaluated or there are fewer than two fragments.
     pub fn icost_share(&self, set: Categories) -> Option<Estimate> {
-        self.ratio(|lattice| lattice.icost(set))
+        self.share(|lattice| lattice.icost(set))
     }
 
     /// What idealising a set saves, as a share of the time.
     pub fn cost_share(&self, set: Categories) -> Option<Estimate> {
-        self.ratio(|lattice| lattice.cost(set))
+        self.share(|lattice| lattice.cost(set))
     }
 
     /// Cycles an instruction.
@@ -143,19 +130,27 @@ impl Shotgun {
         (self.tally.instructions > 0).then(|| cycles / self.tally.instructions as f64)
     }
 
-    fn ratio(&self, cycles: impl Fn(&Lattice) -> Option<f64>) -> Option<Estimate> {
+    fn share(&self, saved: impl Fn(&Lattice) -> Option<f64>) -> Option<Estimate> {
         let lattice =
-            |batch: &Vec<f64>| Lattice::new(self.sets.iter().copied().zip(batch.iter().copied()));
-        let (mut saved, mut taken) = (Vec::new(), Vec::new());
-        for batch in &self.batches {
-            let lattice = lattice(batch);
-            saved.push(cycles(&lattice)?);
-            taken.push(lattice.time(Categories::NONE)?);
-        }
-        let joint = Joint::of(&[&saved, &taken]).ok()?;
-        propagate(&[joint], |means| match means {
-            [saved, taken] if *taken > 0.0 => saved / taken,
-            _ => f64::NAN,
-        })
+            |times: &Vec<f64>| Lattice::new(self.sets.iter().copied().zip(times.iter().copied()));
+        let both = |times: &Vec<f64>| {
+            let lattice = lattice(times);
+            Some((saved(&lattice)?, lattice.time(Categories::NONE)?))
+        };
+        let pairs: Vec<(f64, f64)> = self.batches.iter().map(both).collect::<Option<_>>()?;
+        let (saved, taken) =
+            pairs.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
+        let share = (taken > 0.0).then(|| saved / taken)?;
+        // How far each batch is from the common share, in units of a batch's time.
+        let each = taken / pairs.len() as f64;
+        let off: Vec<f64> = pairs.iter().map(|pair| (pair.0 - share * pair.1) / each).collect();
+        let fragments = Estimate { value: share, ..mean(&off).ok()? };
+        let ratio = |(saved, taken): (f64, f64)| (taken > 0.0).then(|| saved / taken);
+        // A part may hold no fragment together; then fewer say what is left open.
+        let shares: Vec<f64> =
+            self.parts.iter().filter_map(|part| both(part).and_then(ratio)).collect();
+        // A fifth leaves five times the variance open, and the mean of five takes it back.
+        let details = Estimate { value: 0.0, ..mean(&shares).ok()? };
+        Some(fragments.plus(details))
     }
 }
