@@ -133,7 +133,10 @@ fn sampling_seeds(seed: u64, count: usize) -> Vec<u64> {
 }
 
 /// Answers in the order of the tasks, a few under way at a time.
-fn side_by_side<T: Send>(tasks: &[Task], answer: impl Fn(usize, &Task) -> T + Sync) -> Vec<T> {
+pub(super) fn side_by_side<T: Send>(
+    tasks: &[Task],
+    answer: impl Fn(usize, &Task) -> T + Sync,
+) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let answers = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {

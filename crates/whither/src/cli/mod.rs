@@ -3,9 +3,10 @@
 mod arguments;
 mod plan;
 
-pub(crate) use arguments::{Arguments, By, ConfigArgument};
+pub(crate) use arguments::{Arguments, By, CfgFormat, ConfigArgument, ExportFormat};
 pub(crate) use plan::{
-    Ask, CalibrateJob, DaemonJob, EpochChoice, Form, Here, ImportJob, Job, ListJob, ListWhat,
-    MeasureJob, ModelJob, ModelledRecord, OnModel, Plan, ProfJob, RecordJob, RunJob, SsbJob,
-    StartJob, StatJob, Varies, WarmUp, Watched, What, Who, Whom, event_table, parse, software_set,
+    AnnotateJob, Ask, CalcJob, CalibrateJob, CfgJob, CountJob, DaemonJob, DiffJob, EpochChoice,
+    ExportJob, Form, Here, ImportJob, Job, ListJob, ListWhat, MeasureJob, ModelJob, ModelledRecord,
+    OnModel, Plan, ProfJob, RecordJob, RunJob, Selection, SsbJob, StartJob, StatJob, StatsJob,
+    SummaryJob, Varies, WarmUp, Watched, What, Who, Whom, event_table, parse, software_set,
 };
