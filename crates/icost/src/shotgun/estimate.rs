@@ -107,6 +107,18 @@ fn batches(ends: &[Vec<f64>]) -> Vec<Vec<f64>> {
 }
 
 impl Shotgun {
+    /// With the fragments of another process, of which the same was asked.
+    #[must_use]
+    pub fn joined(mut self, other: Shotgun) -> Shotgun {
+        self.tally.merge(&other.tally);
+        self.batches.extend(other.batches);
+        for (mine, theirs) in self.parts.iter_mut().zip(&other.parts) {
+            mine.resize(mine.len().max(theirs.len()), 0.0);
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
+        }
+        self
+    }
+
     /// The cycles of every set, all fragments together.
     pub fn lattice(&self) -> Lattice {
         let sum = |k: usize| self.batches.iter().filter_map(|batch| batch.get(k)).sum();

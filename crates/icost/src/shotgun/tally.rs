@@ -46,6 +46,26 @@ impl Truth {
 }
 
 impl Tally {
+    /// Adds what became of another process's samples.
+    pub fn merge(&mut self, other: &Tally) {
+        self.signatures += other.signatures;
+        self.details += other.details;
+        self.consistent += other.consistent;
+        self.mended += other.mended;
+        self.cut += other.cut;
+        for (&flaw, count) in &other.discarded {
+            *self.discarded.entry(flaw).or_default() += count;
+        }
+        self.instructions += other.instructions;
+        self.inferred += other.inferred;
+        self.lost_edges += other.lost_edges;
+        if let Some(theirs) = other.truth {
+            let truth = self.truth.get_or_insert_default();
+            truth.errant += theirs.errant;
+            truth.errant_discarded += theirs.errant_discarded;
+        }
+    }
+
     /// Fragments that were discarded, whyever.
     pub fn discarded_count(&self) -> u64 {
         self.discarded.values().sum()
