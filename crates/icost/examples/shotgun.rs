@@ -176,7 +176,8 @@ impl Audience for Hearing {
         let began = std::time::Instant::now();
         let found = analyse::<40>(&core.samples, &core.code, &question);
         eprintln!("analysed in {:.1} s", began.elapsed().as_secs_f64());
-        let shotgun = found.lattice();
+        let costs = found.costs();
+        let shotgun = costs.whole();
         let graph = Lattice::new(core.sums.iter().map(|(&set, sum)| (set, sum.0)));
         let really = Lattice::new(core.sums.iter().map(|(&set, sum)| (set, sum.1)));
         let time = |lattice: &Lattice| lattice.time(Categories::NONE).unwrap_or(1.0);
@@ -196,8 +197,8 @@ impl Audience for Hearing {
         for set in sets.into_iter().skip(1) {
             let share =
                 |lattice: &Lattice| 100.0 * lattice.icost(set).unwrap_or(0.0) / time(lattice);
-            let (r, g, s) = (share(&really), share(&graph), share(&shotgun));
-            let half = found.icost_share(set).map_or(f64::NAN, |e| 200.0 * e.standard_uncertainty);
+            let (r, g, s) = (share(&really), share(&graph), share(shotgun));
+            let half = costs.icost(set).map_or(f64::NAN, |e| 200.0 * e.standard_uncertainty);
             if r.abs() >= 5.0 {
                 against_really += (s - r).abs() / r.abs();
                 graph_error += (g - r).abs() / r.abs();

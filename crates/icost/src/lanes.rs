@@ -151,7 +151,7 @@ impl<const L: usize> Lanes<L> {
                 let mut at = ready;
                 if step.ports.0 != 0 {
                     for &lane in &self.ported {
-                        at[lane] = ports.take(lane, dispatched[lane], ready[lane], step.ports);
+                        at[lane] = ports.take(lane, ready[lane], step.ports);
                     }
                 }
                 at
@@ -363,7 +363,7 @@ impl<const L: usize> Lanes<L> {
             }
             self.base[lane] += u64::from(oldest);
             if let Some(ports) = &mut self.ports {
-                ports.rebase(lane, oldest);
+                ports.clear(lane);
             }
             for node in [
                 &mut self.arrived,

@@ -112,12 +112,13 @@ fn a_loop_of_known_length_is_put_together_exactly() {
     let share = |lattice: &Lattice, set: Categories| {
         lattice.cost(set).unwrap() / lattice.time(Categories::NONE).unwrap()
     };
+    let costs = found.costs();
     for set in subsets_up_to(2) {
-        let (graph, shotgun) = (share(&full, set), share(&found.lattice(), set));
+        let (graph, shotgun) = (share(&full, set), share(costs.whole(), set));
         assert!((graph - shotgun).abs() < 0.01, "{}: {graph} and {shotgun}", set.name());
     }
     // What is left is ten multiplications on two multipliers.
-    let long = found.cost_share(Categories::of(&[Category::Lgalu])).unwrap();
+    let long = costs.cost(Categories::of(&[Category::Lgalu])).unwrap();
     let expected = 1.0 - 5.0 / 30.0;
     assert!((long.value - expected).abs() < 0.01, "{} is not {expected}", long.value);
 }
@@ -171,7 +172,7 @@ fn indirect_branches_are_followed_by_samples_and_bits() {
     for &category in Category::ALL {
         let set = Categories::of(&[category]);
         let graph = full.cost(set).unwrap() / full.time(Categories::NONE).unwrap();
-        let shotgun = found.cost_share(set).unwrap();
+        let shotgun = found.costs().cost(set).unwrap();
         let bound = (4.0 * shotgun.standard_uncertainty).max(0.01);
         let off = (graph - shotgun.value).abs();
         assert!(off < bound, "{}: {graph} and {shotgun:?}", category.name());

@@ -5,12 +5,11 @@
 //! to batch of fragments. The second shows when the same fragments are put together from a fifth
 //! of the detailed samples, five times.
 
-use metrology::{Estimate, mean};
 use model::monitor::{DetailedSample, Samples, SignatureSample};
 
 use super::tally::Tally;
 use super::{Assembler, CodeBook, Database, Defaults, Fragment, Labels, walk};
-use crate::{Arbitration, Categories, Fixed, Lanes, Lattice};
+use crate::{Arbitration, Categories, Costs, Fixed, Lanes};
 
 /// The machine and what is to be idealised on it.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +18,7 @@ pub struct Question<'a> {
     pub fixed: Fixed,
     /// What is taken for granted where nothing was seen.
     pub defaults: Defaults,
-    /// The sets to idealise; the empty one is the program as it is.
+    /// The sets to idealise, the empty one first: the program as it is.
     pub sets: &'a [Categories],
     /// Who gives ports out.
     pub arbitration: Arbitration,
@@ -119,50 +118,37 @@ impl Shotgun {
         self
     }
 
-    /// The cycles of every set, all fragments together.
-    pub fn lattice(&self) -> Lattice {
-        let sum = |k: usize| self.batches.iter().filter_map(|batch| batch.get(k)).sum();
-        Lattice::new(self.sets.iter().enumerate().map(|(k, &set)| (set, sum(k))))
-    }
-
-    /// What a set adds to what its parts explain, as a share of the time. None if a part was not
-    /// evaluated or there are fewer than two fragments.
-    pub fn icost_share(&self, set: Categories) -> Option<Estimate> {
-        self.share(|lattice| lattice.icost(set))
-    }
-
-    /// What idealising a set saves, as a share of the time.
-    pub fn cost_share(&self, set: Categories) -> Option<Estimate> {
-        self.share(|lattice| lattice.cost(set))
+    /// What the sets cost, with both kinds of uncertainty in the ±.
+    ///
+    /// Batches differ by what signatures leave open. What detailed samples leave open is laid on
+    /// top: the parts differ from their mean by amounts that add up to nothing, so that nothing
+    /// moves but the spread. Scaled by √(batches ÷ parts), they spread the mean of the batches by
+    /// as much as they spread their own.
+    pub fn costs(&self) -> Costs {
+        let whole: Vec<&Vec<f64>> = self.parts.iter().filter(|part| !part.is_empty()).collect();
+        let (batches, parts) = (self.batches.len() as f64, whole.len() as f64);
+        let sum = |k: usize| self.batches.iter().filter_map(|batch| batch.get(k)).sum::<f64>();
+        let mean = |k: usize| whole.iter().filter_map(|part| part.get(k)).sum::<f64>() / parts;
+        // Batches beyond the last whole round of parts stay as they are.
+        let rounds = self.batches.len() / whole.len().max(1) * whole.len();
+        let spread = |place: usize, k: usize| {
+            let part = whole.get(place % whole.len().max(1)).filter(|_| place < rounds);
+            let Some(&of_part) = part.and_then(|part| part.get(k)) else { return 0.0 };
+            // A part covers other time than a batch does.
+            let scale = sum(0) / batches / mean(0).max(1.0);
+            (batches / parts).sqrt() * scale * (of_part - mean(k))
+        };
+        let batch = |(place, times): (usize, &Vec<f64>)| {
+            let times = self.sets.iter().zip(times).enumerate();
+            times.map(|(k, (&set, time))| (set, time + spread(place, k))).collect()
+        };
+        let windows = self.batches.iter().enumerate().map(batch).collect();
+        Costs::from_windows(windows, sum(0))
     }
 
     /// Cycles an instruction.
     pub fn cycles_per_instruction(&self) -> Option<f64> {
-        let cycles = self.lattice().time(Categories::NONE)?;
+        let cycles: f64 = self.batches.iter().filter_map(|batch| batch.first()).sum();
         (self.tally.instructions > 0).then(|| cycles / self.tally.instructions as f64)
-    }
-
-    fn share(&self, saved: impl Fn(&Lattice) -> Option<f64>) -> Option<Estimate> {
-        let lattice =
-            |times: &Vec<f64>| Lattice::new(self.sets.iter().copied().zip(times.iter().copied()));
-        let both = |times: &Vec<f64>| {
-            let lattice = lattice(times);
-            Some((saved(&lattice)?, lattice.time(Categories::NONE)?))
-        };
-        let pairs: Vec<(f64, f64)> = self.batches.iter().map(both).collect::<Option<_>>()?;
-        let (saved, taken) =
-            pairs.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
-        let share = (taken > 0.0).then(|| saved / taken)?;
-        // How far each batch is from the common share, in units of a batch's time.
-        let each = taken / pairs.len() as f64;
-        let off: Vec<f64> = pairs.iter().map(|pair| (pair.0 - share * pair.1) / each).collect();
-        let fragments = Estimate { value: share, ..mean(&off).ok()? };
-        let ratio = |(saved, taken): (f64, f64)| (taken > 0.0).then(|| saved / taken);
-        // A part may hold no fragment together; then fewer say what is left open.
-        let shares: Vec<f64> =
-            self.parts.iter().filter_map(|part| both(part).and_then(ratio)).collect();
-        // A fifth leaves five times the variance open, and the mean of five takes it back.
-        let details = Estimate { value: 0.0, ..mean(&shares).ok()? };
-        Some(fragments.plus(details))
     }
 }
