@@ -5,6 +5,7 @@ use vocab::Count;
 
 use super::{Part, Parts};
 use crate::cli::SummaryJob;
+use crate::database::notes as notes_section;
 use crate::examined::{Examiner, summary_section};
 use crate::run::tone;
 use crate::sampled::Sampled;
@@ -122,10 +123,5 @@ fn notes(sampled: &Sampled, parts: &Parts) -> Section {
         "a culprit is innocent only where that could be proved: ranges, not verdicts".to_owned(),
     );
     notes.extend(sampled.notes());
-    Section {
-        key: "notes",
-        title: "WHAT THIS VIEW DOES NOT SEE".into(),
-        caption: String::new(),
-        body: Body::Prose(notes),
-    }
+    notes_section(notes)
 }
