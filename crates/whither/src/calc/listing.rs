@@ -144,7 +144,7 @@ fn cells(line: &CodeLine, found: Option<&InstructionReport>, listing: &Listing) 
 fn head(it: &InstructionReport) -> Cell {
     match it.cpi {
         None => Cell::Empty,
-        Some(_) if it.samples == 0 && it.is_dual_issue() => Cell::text("(with it)"),
+        Some(_) if it.samples == 0 && it.is_dual_issue() => Cell::text("(dual issue)"),
         Some(cpi) => Cell::text(format!("{:.1} cy", cpi.value)),
     }
 }

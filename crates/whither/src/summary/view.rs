@@ -36,7 +36,7 @@ pub(super) fn view(
             cpi(examiner, parts),
             summary_section(&parts.whole, caption),
             procedures(job, sampled, parts),
-            notes(sampled, parts),
+            notes(job, sampled, parts),
         ],
     }
 }
@@ -105,8 +105,15 @@ fn procedures(job: &SummaryJob, sampled: &Sampled, parts: &Parts) -> Section {
     }
 }
 
-fn notes(sampled: &Sampled, parts: &Parts) -> Section {
+fn notes(job: &SummaryJob, sampled: &Sampled, parts: &Parts) -> Section {
     let mut notes = Vec::new();
+    let told = Count(parts.whole.samples) + parts.without_code;
+    if told.as_f64() < job.cover * sampled.whole().as_f64() {
+        notes.push(format!(
+            "only the {} hottest procedures were examined: --most raises that",
+            job.most
+        ));
+    }
     if parts.without_code > Count::ZERO {
         let why = parts.why.as_deref().unwrap_or("unknown");
         notes.push(format!(
