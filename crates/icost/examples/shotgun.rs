@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use icost::shotgun::{CodeBook, Defaults, LabelRecorder, Labels, analyse};
+use icost::shotgun::{CodeBook, Defaults, LabelRecorder, Labels, Question, analyse};
 use icost::{Arbitration, Categories, Fixed, Labeller, Lanes, Lattice, subsets_up_to};
 use model::core::{Life, Settings, Watcher};
 use model::machine::{Machine, text_of};
@@ -166,12 +166,18 @@ impl Audience for Hearing {
             return;
         }
         let sets = subsets_up_to(2);
-        let numbers = (Fixed::of(&core.machine), Defaults::of(&core.machine));
-        let asked = (&sets[..], Arbitration::Anew);
+        let question = Question {
+            fixed: Fixed::of(&core.machine),
+            defaults: Defaults::of(&core.machine),
+            sets: &sets,
+            arbitration: Arbitration::Anew,
+            seed: 1,
+        };
         let began = std::time::Instant::now();
-        let found = analyse::<40>(&core.samples, &core.code, numbers, asked, 1);
+        let found = analyse::<40>(&core.samples, &core.code, &question);
         eprintln!("analysed in {:.1} s", began.elapsed().as_secs_f64());
-        let shotgun = found.lattice();
+        let costs = found.costs();
+        let shotgun = costs.whole();
         let graph = Lattice::new(core.sums.iter().map(|(&set, sum)| (set, sum.0)));
         let really = Lattice::new(core.sums.iter().map(|(&set, sum)| (set, sum.1)));
         let time = |lattice: &Lattice| lattice.time(Categories::NONE).unwrap_or(1.0);
@@ -191,8 +197,8 @@ impl Audience for Hearing {
         for set in sets.into_iter().skip(1) {
             let share =
                 |lattice: &Lattice| 100.0 * lattice.icost(set).unwrap_or(0.0) / time(lattice);
-            let (r, g, s) = (share(&really), share(&graph), share(&shotgun));
-            let half = found.icost_share(set).map_or(f64::NAN, |e| 200.0 * e.standard_uncertainty);
+            let (r, g, s) = (share(&really), share(&graph), share(shotgun));
+            let half = costs.icost(set).map_or(f64::NAN, |e| 200.0 * e.standard_uncertainty);
             if r.abs() >= 5.0 {
                 against_really += (s - r).abs() / r.abs();
                 graph_error += (g - r).abs() / r.abs();

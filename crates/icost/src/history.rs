@@ -9,8 +9,9 @@ pub(crate) const IDEAL_WINDOW: u32 = 20;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Past {
     pub(crate) sequence: u64,
-    pub(crate) slots: u8,
-    pub(crate) is_load: bool,
+    /// Slots and loads of all micro-ops before it.
+    pub(crate) slots_before: u64,
+    pub(crate) loads_before: u64,
     /// When it could have been dispatched as far as fetch is concerned.
     pub(crate) arrived: u64,
     pub(crate) dispatched: u64,
@@ -24,11 +25,13 @@ pub(crate) struct Past {
 pub(crate) struct History {
     ring: Vec<Past>,
     count: u64,
+    slots: u64,
+    loads: u64,
 }
 
 impl History {
     pub(crate) fn new() -> History {
-        History { ring: vec![Past::default(); SPAN], count: 0 }
+        History { ring: vec![Past::default(); SPAN], count: 0, slots: 0, loads: 0 }
     }
 
     /// The micro-op so many before the next.
@@ -48,51 +51,50 @@ impl History {
         found.filter(|past| past.sequence == sequence).map_or(0, |_| back as u32)
     }
 
-    pub(crate) fn push(&mut self, past: Past) {
+    /// Keeps a micro-op of so many slots.
+    pub(crate) fn push(&mut self, past: Past, slots: u8, is_load: bool) {
+        let past = Past { slots_before: self.slots, loads_before: self.loads, ..past };
         self.ring[self.count as usize & (SPAN - 1)] = past;
         self.count += 1;
+        self.slots += u64::from(slots);
+        self.loads += u64::from(is_load);
     }
 }
 
+/// What an amount is counted in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Counted {
+    Slots,
+    Loads,
+}
+
 /// The youngest micro-op that, with all behind it, fills a number of places.
+///
+/// Micro-ops carry what all before them took, so that nothing moves but one finger, forwards.
 #[derive(Clone, Debug)]
 pub(crate) struct Reach {
     places: u32,
-    weight: fn(&Past) -> u32,
-    /// How many micro-ops back it is, and the places from it to the last.
-    back: u32,
-    held: u32,
-}
-
-fn slots(past: &Past) -> u32 {
-    u32::from(past.slots)
-}
-
-fn loads(past: &Past) -> u32 {
-    u32::from(past.is_load)
+    counted: Counted,
+    /// The number of that micro-op.
+    at: u64,
 }
 
 impl Reach {
     /// So many slots.
     pub(crate) fn slots(places: u32) -> Reach {
-        Reach { places, weight: slots, back: 0, held: 0 }
+        Reach { places, counted: Counted::Slots, at: 0 }
     }
 
     /// So many loads.
     pub(crate) fn loads(places: u32) -> Reach {
-        Reach { places, weight: loads, back: 0, held: 0 }
-    }
-
-    pub(crate) fn push(&mut self, past: &Past) {
-        self.back += 1;
-        self.held += (self.weight)(past);
+        Reach { places, counted: Counted::Loads, at: 0 }
     }
 
     /// The distance to the youngest micro-op that has to leave before a new one enters; 0 if there
     /// is none in sight.
     #[inline]
     pub(crate) fn full(&mut self, past: &History) -> u32 {
-        self.reach(self.places, past)
+        self.reach(u64::from(self.places), past)
     }
 
     /// The distance to the youngest micro-op that cannot share a cycle with so many more slots; 0
@@ -100,18 +102,27 @@ impl Reach {
     #[inline]
     pub(crate) fn beside(&mut self, more: u8, past: &History) -> u32 {
         let left = (self.places + 1).saturating_sub(u32::from(more));
-        self.reach(left.max(1), past)
+        self.reach(u64::from(left.max(1)), past)
     }
 
-    fn reach(&mut self, enough: u32, past: &History) -> u32 {
-        while let Some(oldest) = past.before(self.back).map(self.weight) {
-            if self.held - oldest < enough {
-                break;
-            }
-            self.held -= oldest;
-            self.back -= 1;
+    #[inline]
+    fn reach(&mut self, enough: u64, past: &History) -> u32 {
+        let (all, of): (u64, fn(&Past) -> u64) = match self.counted {
+            Counted::Slots => (past.slots, |past| past.slots_before),
+            Counted::Loads => (past.loads, |past| past.loads_before),
+        };
+        if past.count - self.at >= SPAN as u64 {
+            self.at = past.count - SPAN as u64 + 1;
         }
-        if self.held >= enough { self.back } else { 0 }
+        // Places from a micro-op to the last.
+        let from = |at: u64| match at < past.count {
+            true => all - of(&past.ring[at as usize & (SPAN - 1)]),
+            false => 0,
+        };
+        while from(self.at + 1) >= enough {
+            self.at += 1;
+        }
+        if from(self.at) >= enough { (past.count - self.at) as u32 } else { 0 }
     }
 }
 

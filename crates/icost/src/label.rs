@@ -226,7 +226,6 @@ impl Labeller {
 
     /// Dispatch came later than any edge says: a full scheduler or queue.
     fn explain_dispatch(&self, life: &Life, step: &mut Step, gap: u32) {
-        let in_window = (1..=4 * self.fixed.window).map_while(|k| Some((k, self.past.before(k)?)));
         let freed = |past: &Past| {
             if past.issued == life.dispatched {
                 Some(Wait::Issue)
@@ -236,7 +235,9 @@ impl Labeller {
                 None
             }
         };
-        let found = in_window.filter_map(|(distance, past)| Some((distance, freed(past)?))).last();
+        // The oldest that left then: what is younger left early.
+        let mut in_window = (1..=2 * self.fixed.window).rev();
+        let found = in_window.find_map(|k| Some((k, freed(self.past.before(k)?)?)));
         match found {
             Some((distance, from)) => {
                 step.wait = Some(DispatchWait { from, distance, label: 0 });
@@ -370,28 +371,15 @@ impl Labeller {
         }
         let past = Past {
             sequence: life.sequence,
-            slots: life.slots,
-            is_load: life.class.is_load(),
             // The first begins the graph with its dispatch.
             arrived: self.past.before(1).map_or(life.dispatched, |_| self.arrived(life)),
             dispatched: life.dispatched,
             issued: life.issued,
             completed: life.completed,
             committed: life.committed,
+            ..Past::default()
         };
-        for reach in [
-            &mut self.fetch,
-            &mut self.queue,
-            &mut self.ideal_queue,
-            &mut self.dispatch,
-            &mut self.window,
-            &mut self.ideal_window,
-            &mut self.loads,
-            &mut self.retire,
-        ] {
-            reach.push(&past);
-        }
-        self.past.push(past);
+        self.past.push(past, life.slots, life.class.is_load());
         self.is_first = life.is_last;
         self.branch = (life.is_last && life.flow.is_branch()).then_some(Branch {
             sequence: life.sequence,

@@ -48,16 +48,19 @@ impl Lattice {
     /// The Shapley share of each category of a set: its saving averaged over all orders in which
     /// the set could be fixed one by one. The shares sum to the cost of the set.
     pub fn shapley(&self, set: Categories) -> Option<Vec<(crate::Category, f64)>> {
+        set.iter().map(|category| Some((category, self.share(set, category as usize)?))).collect()
+    }
+
+    /// The Shapley share of the member with a number.
+    pub fn share(&self, set: Categories, member: usize) -> Option<f64> {
         let n = set.len();
-        let share = |category: crate::Category| {
-            let others = Categories(set.0 & !Categories::NONE.with(category).0);
-            let gain = |part: Categories| {
-                let weight = 1.0 / (f64::from(n) * binomial(n - 1, part.len()));
-                Some(weight * (self.cost(part.with(category))? - self.cost(part)?))
-            };
-            Some((category, subsets(others).map(gain).sum::<Option<f64>>()?))
+        let member = Categories::single(member);
+        let others = Categories(set.0 & !member.0);
+        let gain = |part: Categories| {
+            let weight = 1.0 / (f64::from(n) * binomial(n - 1, part.len()));
+            Some(weight * (self.cost(part.union(member))? - self.cost(part)?))
         };
-        set.iter().map(share).collect()
+        subsets(others).map(gain).sum()
     }
 }
 

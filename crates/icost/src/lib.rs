@@ -21,6 +21,7 @@
 #![deny(unsafe_code)]
 
 mod category;
+mod costs;
 mod fixed;
 mod history;
 mod label;
@@ -28,13 +29,17 @@ mod lanes;
 mod lattice;
 mod player;
 mod ports;
+mod rank;
+pub mod sample;
 pub mod shotgun;
 mod step;
 
 pub use category::{Categories, Category, Kind, Kinds, subsets_of, subsets_up_to};
+pub use costs::Costs;
 pub use fixed::Fixed;
 pub use label::Labeller;
 pub use lanes::{Arbitration, Lanes};
 pub use lattice::Lattice;
 pub use player::Player;
+pub use rank::Weights;
 pub use step::{DispatchWait, Step, Wait};

@@ -4,87 +4,89 @@
 //! behind. Here every lane keeps a calendar of its own. Micro-ops come in program order but may
 //! take any free cycle, as on the one-pass core.
 
-/// Cycles kept ahead of dispatch. Who issues later meets nobody.
-const AHEAD: usize = 1 << 10;
-const MASK: u32 = AHEAD as u32 - 1;
+/// Cycles that a calendar holds. Who comes to a place that another cycle has takes it over: cycles
+/// so far apart are hardly ever needed side by side.
+const CYCLES_SHIFT: u32 = 9;
+const CYCLES: usize = 1 << CYCLES_SHIFT;
+const MASK: u32 = CYCLES as u32 - 1;
+/// Ports that fit in an entry beside the round of its cycle. No machine has as many.
+const PORTS: u32 = 24;
+const PORTS_MASK: u32 = (1 << PORTS) - 1;
+
+/// The ports that are taken in a cycle, below the round of the calendar in which that cycle comes.
+type Entry = u32;
+type Calendar = [Entry; CYCLES];
 
 /// A calendar a lane.
 #[derive(Clone, Debug)]
 pub(crate) struct Ports {
-    /// Ports taken, by lane and cycle.
-    taken: Vec<[u32; AHEAD]>,
-    /// The cycle that each lane's calendar begins with.
-    from: Vec<u32>,
+    lanes: Vec<Calendar>,
 }
 
 impl Ports {
     pub(crate) fn new(lanes: usize) -> Ports {
-        Ports { taken: vec![[0; AHEAD]; lanes], from: vec![0; lanes] }
+        Ports { lanes: vec![[0; CYCLES]; lanes] }
     }
 
-    /// Sends a micro-op to one of some ports, for so many cycles, not before it is ready.
+    /// Sends a micro-op to one of some ports in every lane, for so many cycles, not before it is
+    /// ready there. Lanes beyond the calendars have no ports to wait for.
     #[inline(always)]
-    pub(crate) fn take(
-        &mut self,
-        lane: usize,
-        dispatched: u32,
-        ready: u32,
-        (ports, cycles): (u32, u32),
-    ) -> u32 {
-        let (calendar, from) = (&mut self.taken[lane], &mut self.from[lane]);
-        if dispatched != *from {
-            forget(calendar, *from, dispatched);
-            *from = dispatched;
-        }
-        let end = dispatched + AHEAD as u32;
+    pub(crate) fn take(&mut self, at: &mut [u32], (ports, cycles): (u32, u32)) {
+        let ports = ports & PORTS_MASK;
         if cycles > 1 {
-            return take_long(calendar, ready, end, ports, cycles);
-        }
-        let mut at = ready;
-        while at < end {
-            let place = &mut calendar[(at & MASK) as usize];
-            let free = ports & !*place;
-            if free != 0 {
-                *place |= free & free.wrapping_neg();
-                return at;
+            for (calendar, at) in self.lanes.iter_mut().zip(at) {
+                *at = take_long(calendar, *at, ports, cycles);
             }
-            at += 1;
+            return;
         }
-        at
+        for (calendar, at) in self.lanes.iter_mut().zip(at) {
+            loop {
+                // No branch on whether the place is another round's: that cannot be foretold.
+                let entry = &mut calendar[(*at & MASK) as usize];
+                let round = round(*at);
+                let taken = if *entry & !PORTS_MASK == round { *entry } else { round };
+                let free = ports & !taken;
+                *entry = taken | (free & free.wrapping_neg());
+                if free != 0 {
+                    break;
+                }
+                *at += 1;
+            }
+        }
     }
 
-    /// Takes some cycles off a lane's times.
-    pub(crate) fn rebase(&mut self, lane: usize, cycles: u32) {
-        self.taken[lane].rotate_left((cycles & MASK) as usize);
-        self.from[lane] = self.from[lane].saturating_sub(cycles);
+    /// Forgets what a lane has taken: its times change.
+    pub(crate) fn clear(&mut self, lane: usize) {
+        if let Some(calendar) = self.lanes.get_mut(lane) {
+            calendar.fill(0);
+        }
     }
 }
 
-/// Frees the cycles that are over.
+/// The round of the calendar that a cycle is in, as far as an entry holds it.
 #[inline(always)]
-fn forget(calendar: &mut [u32; AHEAD], from: u32, to: u32) {
-    if to.wrapping_sub(from) >= AHEAD as u32 {
-        calendar.fill(0);
-        return;
-    }
-    for cycle in from..to {
-        calendar[(cycle & MASK) as usize] = 0;
-    }
+fn round(at: u32) -> u32 {
+    (at >> CYCLES_SHIFT) << PORTS
 }
 
 /// The same for work that keeps its port for several cycles.
 #[inline(never)]
-fn take_long(calendar: &mut [u32; AHEAD], ready: u32, end: u32, ports: u32, cycles: u32) -> u32 {
+fn take_long(calendar: &mut Calendar, ready: u32, ports: u32, cycles: u32) -> u32 {
+    let taken = |calendar: &Calendar, at: u32| {
+        let entry = calendar[(at & MASK) as usize];
+        if entry & !PORTS_MASK == round(at) { entry & PORTS_MASK } else { 0 }
+    };
     let mut at = ready;
-    while at + cycles < end {
+    loop {
         let stretch = at..at + cycles;
-        let free = stretch.clone().fold(ports, |free, c| free & !calendar[(c & MASK) as usize]);
+        let free = stretch.clone().fold(ports, |free, cycle| free & !taken(calendar, cycle));
         if free != 0 {
             let port = free & free.wrapping_neg();
-            stretch.for_each(|c| calendar[(c & MASK) as usize] |= port);
+            for cycle in stretch {
+                calendar[(cycle & MASK) as usize] = round(cycle) | taken(calendar, cycle) | port;
+            }
             return at;
         }
         at += 1;
     }
-    at
 }

@@ -18,6 +18,7 @@ pub mod agreement;
 mod cli;
 pub mod context;
 pub mod hear;
+pub mod idealise;
 pub mod kept;
 pub mod loops;
 pub mod machine;

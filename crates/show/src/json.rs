@@ -28,6 +28,9 @@ fn body(body: &Body) -> Value {
             .iter()
             .map(|(title, table)| json!({ "title": title, "rows": rows(table) }))
             .collect(),
+        Body::Stack(parts) => {
+            parts.iter().map(|part| json!({ "name": part.name, "share": part.share })).collect()
+        }
         Body::Prose(sentences) => json!(sentences),
     }
 }

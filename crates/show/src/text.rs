@@ -1,5 +1,6 @@
 //! The View for a person.
 
+use crate::stack;
 use crate::table::{self, wrap};
 use crate::{Body, Colour, Fact, Section, Tone, View, clean};
 
@@ -31,6 +32,7 @@ fn is_empty(section: &Section) -> bool {
         Body::Facts(facts) => facts.is_empty(),
         Body::Table(table) => !table.rows.iter().any(crate::Row::is_in_text),
         Body::Tables(tables) => tables.is_empty(),
+        Body::Stack(parts) => parts.is_empty(),
         Body::Prose(sentences) => sentences.is_empty(),
     }
 }
@@ -69,6 +71,7 @@ fn body(body: &Body, page: Page, lines: &mut Vec<String>) {
                 lines.extend(table::lines(table, page.width, page.colour));
             }
         }
+        Body::Stack(parts) => lines.extend(stack::lines(parts)),
         Body::Prose(sentences) => {
             for sentence in sentences {
                 let wrapped = wrap(&clean(sentence), page.width.saturating_sub(4).max(20));

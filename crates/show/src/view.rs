@@ -1,6 +1,6 @@
 //! What is shown, before anyone decides how.
 
-use crate::{Cell, Tone};
+use crate::{Cell, Part, Tone};
 
 /// The name and version of a JSON form; a change that breaks readers raises the version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +44,8 @@ pub enum Body {
     Table(Table),
     /// Several titled tables of one shape. An array of `{title, rows}` in JSON.
     Tables(Vec<(String, Table)>),
+    /// Parts of a whole on an axis. An array of `{name, share}` in JSON.
+    Stack(Vec<Part>),
     /// Sentences. An array of strings in JSON.
     Prose(Vec<String>),
 }

@@ -25,6 +25,7 @@ mod export;
 mod failure;
 mod generate;
 mod host_events;
+mod icost;
 mod import;
 mod list;
 mod listing;
@@ -65,6 +66,7 @@ fn execute(plan: &Plan) -> Result<u8, Failure> {
     match &plan.job {
         Job::Run(job) => run::run(job, &plan.output),
         Job::Model(job) => model::model(job, &plan.output),
+        Job::Icost(job) => icost::icost(job, &plan.output),
         Job::Calibrate(job) => calibrate::calibrate(job, &plan.output).map(|()| 0),
         Job::Ssb(job) => ssb::ssb(job, &plan.output),
         Job::Stat(job) => stat::stat(job, &plan.output),

@@ -53,6 +53,7 @@ fn every_schema_and_every_key_is_documented() {
         &["run", "--", "no-such-program-here"],
         &["model", "--", "true"],
         &["run", "--model", "--", "true"],
+        &["icost", "--machine", "zen4", "--", "true"],
         &["daemon", "status", "--db", "/no/such/database"],
         &[
             "record",

@@ -33,7 +33,7 @@ pub struct Sampled {
     /// The event.
     pub event: Event,
     /// The mean number of occurrences between samples (nanoseconds for a clock). The real ones are
-    /// drawn anew every few tenths of a second.
+    /// drawn anew every few seconds.
     pub period: u64,
     /// Whether it shares its turn with the others that do.
     pub in_turn: bool,

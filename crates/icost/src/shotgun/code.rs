@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use model::core::Ideal;
 use model::machine::Machine;
 use model::program::{Op, Program, StaticInstruction};
-use model::stream::{BlockId, Code, StaticBlock};
+use model::stream::{BlockId, StaticBlock};
 use model::uop::Flow;
 
 /// Every instruction that is known, decoded once.
@@ -13,8 +13,7 @@ use model::uop::Flow;
 pub struct CodeBook {
     program: Program,
     places: HashMap<u64, u32>,
-    codes: Vec<Code>,
-    blocks: u32,
+    blocks: Vec<StaticBlock>,
     /// Where stretches of code begin, and what stands behind calls.
     entries: Vec<u64>,
     behind_calls: Vec<u64>,
@@ -37,8 +36,7 @@ impl CodeBook {
         CodeBook {
             program: Program::new(machine, Ideal::NONE),
             places: HashMap::new(),
-            codes: Vec::new(),
-            blocks: 0,
+            blocks: Vec::new(),
             entries: Vec::new(),
             behind_calls: Vec::new(),
         }
@@ -50,13 +48,12 @@ impl CodeBook {
             return;
         }
         let first = self.program.instructions.len() as u32;
-        self.program.translate(BlockId(self.blocks), block);
-        self.blocks += 1;
+        self.program.translate(BlockId(self.blocks.len() as u32), block);
+        self.blocks.push(block.clone());
         if let Some(start) = block.instructions.first() {
             self.entries.push(start.pc);
         }
         for (k, code) in block.instructions.iter().enumerate() {
-            self.codes.push(*code);
             if self.places.contains_key(&code.pc) {
                 continue;
             }
@@ -89,9 +86,9 @@ impl CodeBook {
         &self.behind_calls
     }
 
-    /// Every instruction's bytes, in the order in which they were added.
-    pub fn codes(&self) -> &[Code] {
-        &self.codes
+    /// The blocks that were added and brought something new, in order.
+    pub fn blocks(&self) -> &[StaticBlock] {
+        &self.blocks
     }
 
     /// How many addresses are known.

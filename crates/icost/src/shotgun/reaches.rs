@@ -98,25 +98,8 @@ impl Reaches {
     }
 
     pub(super) fn push(&mut self, op: &Op) {
-        let past = Past {
-            sequence: self.count,
-            slots: op.slots,
-            is_load: op.kind == Kind::Load,
-            ..Past::default()
-        };
-        for reach in [
-            &mut self.fetch,
-            &mut self.queue,
-            &mut self.ideal_queue,
-            &mut self.dispatch,
-            &mut self.window,
-            &mut self.ideal_window,
-            &mut self.loads,
-            &mut self.retire,
-        ] {
-            reach.push(&past);
-        }
-        self.past.push(past);
+        let past = Past { sequence: self.count, ..Past::default() };
+        self.past.push(past, op.slots, op.kind == Kind::Load);
         self.count += 1;
     }
 

@@ -11,7 +11,7 @@ use super::code::{CodeBook, Known};
 use super::database::Chosen;
 
 /// Why a fragment cannot be what happened.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Flaw {
     /// An instruction's bits say what it cannot do.
     Impossible,
@@ -51,6 +51,8 @@ pub struct Fragment<'a> {
     pub details: Vec<Option<Chosen<'a>>>,
     /// Why it is not as long as its signature, if it is not.
     pub flaw: Option<Flaw>,
+    /// How many paths turned out not to be what happened.
+    pub retries: usize,
 }
 
 impl Fragment<'_> {
@@ -70,14 +72,17 @@ const RETRIES_MAX: usize = 50;
 struct Choice {
     /// Instructions up to it, itself included.
     len: usize,
+    /// Where it was seen to go and has not been tried, the likeliest last.
     targets: Vec<u64>,
     calls: Vec<u64>,
+    /// Where the bits say that it went has not been tried.
+    has_bits: bool,
 }
 
 /// Follows a signature through the code.
 ///
 /// Where an indirect branch leads to bits that cannot be, the next likely target of the last such
-/// branch is tried, as far as detailed samples know any.
+/// branch is tried: as far as detailed samples know any, and then what the bits say.
 pub fn walk<'a>(
     signature: &SignatureSample,
     code: &CodeBook,
@@ -85,7 +90,6 @@ pub fn walk<'a>(
 ) -> Fragment<'a> {
     let mut walker = Walker { calls: Vec::new(), choices: Vec::new(), pc: signature.start };
     let mut fragment = Fragment::default();
-    let mut retries = 0;
     while fragment.places.len() < signature.bits.len() {
         let Err(flaw) = walker.step(signature, code, database, &mut fragment) else { continue };
         fragment.flaw.get_or_insert(flaw);
@@ -93,8 +97,8 @@ pub fn walk<'a>(
             fragment.flaw = Some(flaw);
             return fragment;
         }
-        retries += 1;
-        if retries > RETRIES_MAX || !walker.back(&mut fragment) {
+        fragment.retries += 1;
+        if fragment.retries > RETRIES_MAX || !walker.back(signature, code, &mut fragment) {
             return fragment;
         }
     }
@@ -160,21 +164,29 @@ impl Walker {
         let mut targets = database.targets(known.instruction.pc, around, missing);
         targets.reverse();
         if let Some(first) = targets.pop() {
-            self.choices.push(Choice { len: k + 1, targets, calls: self.calls.clone() });
+            let calls = self.calls.clone();
+            self.choices.push(Choice { len: k + 1, targets, calls, has_bits: true });
             return Ok(first);
         }
-        let candidates = match known.instruction.flow {
-            Flow::Return => code.behind_calls(),
-            _ => code.entries(),
-        };
         let rest = signature.bits.get(k + 1..).unwrap_or_default();
-        align(code, candidates, &self.calls, rest).ok_or(Flaw::NoTarget)
+        said_by_bits(known, &self.calls, rest, code).ok_or(Flaw::NoTarget)
     }
 
     /// Goes back to the last branch that could have gone elsewhere; no if there is none.
-    fn back(&mut self, fragment: &mut Fragment<'_>) -> bool {
+    fn back(
+        &mut self,
+        signature: &SignatureSample,
+        code: &CodeBook,
+        fragment: &mut Fragment<'_>,
+    ) -> bool {
         while let Some(choice) = self.choices.last_mut() {
-            if let Some(target) = choice.targets.pop() {
+            let branch = fragment.places.get(choice.len - 1).and_then(|&place| code.at(place));
+            let rest = signature.bits.get(choice.len..).unwrap_or_default();
+            let by_bits = |choice: &mut Choice| {
+                let is_new = std::mem::take(&mut choice.has_bits);
+                branch.filter(|_| is_new).and_then(|b| said_by_bits(&b, &choice.calls, rest, code))
+            };
+            if let Some(target) = choice.targets.pop().or_else(|| by_bits(choice)) {
                 self.pc = target;
                 self.calls.clone_from(&choice.calls);
                 fragment.places.truncate(choice.len);
@@ -185,6 +197,15 @@ impl Walker {
         }
         false
     }
+}
+
+/// Where an indirect branch must have gone by the bits that follow.
+fn said_by_bits(branch: &Known<'_>, calls: &[u64], bits: &[Bits], code: &CodeBook) -> Option<u64> {
+    let candidates = match branch.instruction.flow {
+        Flow::Return => code.behind_calls(),
+        _ => code.entries(),
+    };
+    align(code, candidates, calls, bits)
 }
 
 /// Whether an instruction can have left these bits.

@@ -155,6 +155,11 @@ impl<W: Watcher> ReferenceCore<W> {
         &self.watcher
     }
 
+    /// The watcher, to take from it what it has seen.
+    pub fn watcher_mut(&mut self) -> &mut W {
+        &mut self.watcher
+    }
+
     /// Cycles that have passed.
     pub fn cycles(&self) -> u64 {
         self.account.totals[Event::RetireCycles] + self.account.totals[Event::StallCycles]

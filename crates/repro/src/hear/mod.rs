@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use tracer::launch::{Finished, Launch};
 use tracer::settings::Listener;
 use tracer::stream::{InstructionStream, Live};
+use tracer::trace::Audience;
 
 use crate::agreement::{Listeners, Question};
 use crate::context::Context;
@@ -37,6 +38,8 @@ pub enum Ask {
     Instructions,
     /// How the cores agree on it: an `agreement::Answer`.
     Agreement(Question),
+    /// What idealising saves on the graph and really: an `idealise::Answer`.
+    Idealise(crate::idealise::Question),
     /// Every event of its busiest thread, slice by slice, into a file: that thread's instructions.
     Slices(crate::mux::truth::Question),
     /// Modelled samples beside exact truth: a `witness::Witness`.
@@ -140,11 +143,7 @@ fn answer(ask: Ask, launch: Launch) -> Result<(String, ExitStatus), String> {
         }
         Ask::Slices(question) => {
             let mut loggers = Loggers::new(question)?;
-            let live = Live { launch, plugin: PLUGIN };
-            let (replayed, finished) = live.play(&mut loggers).map_err(|e| e.to_string())?;
-            if !replayed.broken.is_empty() || replayed.skipped_bytes > 0 {
-                return Err("a part of the program's instructions was lost".to_owned());
-            }
+            let finished = listened(launch, &mut loggers)?;
             Ok((loggers.finish()?.to_string(), finished.status))
         }
         Ask::Witness(question) => {
@@ -159,15 +158,25 @@ fn answer(ask: Ask, launch: Launch) -> Result<(String, ExitStatus), String> {
         }
         Ask::Agreement(question) => {
             let mut listeners = Listeners::new(question)?;
-            let live = Live { launch, plugin: PLUGIN };
-            let (replayed, finished) = live.play(&mut listeners).map_err(|e| e.to_string())?;
-            if !replayed.broken.is_empty() || replayed.skipped_bytes > 0 {
-                return Err("a part of the program's instructions was lost".to_owned());
-            }
-            let text = serde_json::to_string(&listeners.answer()).map_err(said)?;
-            Ok((text, finished.status))
+            let finished = listened(launch, &mut listeners)?;
+            Ok((serde_json::to_string(&listeners.answer()).map_err(said)?, finished.status))
+        }
+        Ask::Idealise(question) => {
+            let mut listeners = crate::idealise::Listeners::new(question)?;
+            let finished = listened(launch, &mut listeners)?;
+            Ok((serde_json::to_string(&listeners.answer()).map_err(said)?, finished.status))
         }
     }
+}
+
+/// Plays a running program to an audience.
+fn listened<A: Audience>(launch: Launch, audience: &mut A) -> Result<Finished, String> {
+    let live = Live { launch, plugin: PLUGIN };
+    let (replayed, finished) = live.play(audience).map_err(|e| e.to_string())?;
+    if !replayed.broken.is_empty() || replayed.skipped_bytes > 0 {
+        return Err("a part of the program's instructions was lost".to_owned());
+    }
+    Ok(finished)
 }
 
 fn launched(launch: Launch) -> Result<Finished, String> {

@@ -11,6 +11,7 @@ mod dcpi_overhead;
 mod dcpi_space;
 mod dcpi_table;
 mod frequency;
+mod icost;
 mod measure_metrics;
 mod measure_suite;
 mod model_accuracy;
@@ -81,6 +82,11 @@ pub const ROWS: &[Row] = &[
     Row { name: "dcpi-overhead", run: dcpi_overhead::run, smoke: None },
     Row { name: "dcpi-space", run: dcpi_space::run, smoke: Some(dcpi_space::smoke) },
     Row { name: "dcpi-table", run: dcpi_table::run, smoke: None },
+    Row { name: "icost-4a", run: icost::signs::four_a, smoke: None },
+    Row { name: "icost-4b", run: icost::signs::four_b, smoke: None },
+    Row { name: "icost-4c", run: icost::signs::four_c, smoke: None },
+    Row { name: "icost-window", run: icost::window::run, smoke: Some(icost::window::smoke) },
+    Row { name: "icost-accuracy", run: icost::accuracy::run, smoke: None },
 ];
 
 /// The landed row called `name`.

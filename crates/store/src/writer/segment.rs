@@ -50,6 +50,10 @@ fn table(
 ) -> Result<TableEntry, StoreError> {
     let mut output = Output::create(folder, name, batch.spec, Effort::Quick)?;
     let rows = batch.rows();
+    if rows <= ROWS_PER_GROUP {
+        output.write(batch, texts)?;
+        return output.finish();
+    }
     for from in (0..rows).step_by(ROWS_PER_GROUP) {
         let part = batch.part(from, rows.min(from + ROWS_PER_GROUP));
         output.write(&part, texts)?;

@@ -20,7 +20,7 @@ const MOST_SPOTS: usize = 300_000;
 /// Distinct places at which it is time to append, whatever the clock says: memory stays small.
 const MANY_SPOTS: usize = 30_000;
 /// The same at high rates, where places come so fast that appending would cost more than sampling.
-const MANY_SPOTS_FAST: usize = 150_000;
+const MANY_SPOTS_FAST: usize = 120_000;
 const FAST_HERTZ: u64 = 8_000;
 
 /// What is kept apart beside image, offset and event.
@@ -75,7 +75,7 @@ impl Pending {
 
     /// Everything has been written: empty again, for the same epoch or another.
     pub(super) fn clear(&mut self, epoch: Epoch) {
-        self.spots.take();
+        self.spots.forget();
         if epoch != self.profile.epoch {
             self.described.clear();
         }

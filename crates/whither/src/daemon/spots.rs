@@ -59,20 +59,37 @@ impl Spots {
         self.slots.get(place).is_some_and(|slot| slot.count > 0)
     }
 
-    /// Everything by rising spot, each once; empty afterwards.
+    /// Everything by rising spot, each once; empty afterwards. Sorted where it lies, and the memory
+    /// is kept: it will be needed again, and fresh pages cost more than sorting.
     pub(super) fn take(&mut self) -> Vec<(Spot, Count)> {
         self.settle();
-        let counted = self.slots.iter().filter(|slot| slot.count > 0).chain(&self.over);
-        let mut all: Vec<(Spot, Count)> = Vec::with_capacity(self.used + self.over.len());
-        all.extend(counted.map(|slot| (spot(slot), Count(u64::from(slot.count)))));
-        *self = Spots { waiting: std::mem::take(&mut self.waiting), ..Spots::default() };
-        all.sort_unstable_by_key(|&(spot, _)| spot);
-        all.dedup_by(|next, kept| {
-            let same = next.0 == kept.0;
-            kept.1 += if same { next.1 } else { Count::ZERO };
-            same
-        });
+        let room = self.slots.len();
+        self.slots.retain(|slot| slot.count > 0);
+        self.slots.append(&mut self.over);
+        self.slots.sort_unstable_by_key(order);
+        let mut all: Vec<(Spot, Count)> = Vec::with_capacity(self.slots.len());
+        for slot in &self.slots {
+            let (spot, count) = (spot(slot), Count(u64::from(slot.count)));
+            match all.last_mut() {
+                Some(last) if last.0 == spot => last.1 += count,
+                _ => all.push((spot, count)),
+            }
+        }
+        self.clear(room);
         all
+    }
+
+    fn clear(&mut self, room: usize) {
+        self.slots.clear();
+        self.slots.resize(room, Slot::default());
+        self.used = 0;
+    }
+
+    /// Forgets everything.
+    pub(super) fn forget(&mut self) {
+        self.waiting.clear();
+        self.over.clear();
+        self.clear(self.slots.len());
     }
 
     /// Adds those that wait.
@@ -125,6 +142,11 @@ impl Spots {
         }
         place
     }
+}
+
+/// As spots are ordered: by image, offset and event.
+fn order(slot: &Slot) -> (u32, u64, u32) {
+    (slot.what >> EVENT_BITS, slot.offset, slot.what & ((1 << EVENT_BITS) - 1))
 }
 
 fn what(spot: Spot) -> u32 {

@@ -62,7 +62,7 @@ impl ModelledRun {
         run
     }
 
-    pub(super) fn of(
+    pub(crate) fn of(
         exit: Option<ExitStatus>,
         processes: &BTreeMap<ProcessKey, ProcessFile>,
         machine: &Machine,

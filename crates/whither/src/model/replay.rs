@@ -52,19 +52,7 @@ impl Audience for Listeners<'_> {
     type Core = Core;
 
     fn thread(&mut self, _: ProcessKey, thread: u32) -> Core {
-        let (machine, settings) = (&self.job.machine, self.job.settings);
-        Core(match self.job.core {
-            // Without a core there is nothing to report; the fast one stands in.
-            CoreAsk::Fast | CoreAsk::Warm | CoreAsk::Interrupts(_) => {
-                Box::new(FastCore::new(machine, settings))
-            }
-            CoreAsk::Reference => Box::new(ReferenceCore::new(machine, settings)),
-            CoreAsk::Sampled { error_ppm, seed } => {
-                let seed = seed.wrapping_add(u64::from(thread) << 32);
-                let plan = Plan { error: f64::from(error_ppm) / 1e6, seed, ..Plan::default() };
-                Box::new(SampledCore::new(machine, settings, plan))
-            }
-        })
+        Core(core_of(self.job, thread))
     }
 
     fn record(&mut self, process: ProcessKey, record: &ProcessRecord) {
@@ -75,6 +63,23 @@ impl Audience for Listeners<'_> {
         core.0.settle_all();
         let account = ModelledThread::of(core.0.as_ref());
         self.process(process).modelled.insert(thread, account);
+    }
+}
+
+/// The core that a job asks for, for a thread.
+pub(crate) fn core_of(job: &ModelJob, thread: u32) -> Box<dyn Accounting> {
+    let (machine, settings) = (&job.machine, job.settings);
+    match job.core {
+        // Without a core there is nothing to report; the fast one stands in.
+        CoreAsk::Fast | CoreAsk::Warm | CoreAsk::Interrupts(_) => {
+            Box::new(FastCore::new(machine, settings))
+        }
+        CoreAsk::Reference => Box::new(ReferenceCore::new(machine, settings)),
+        CoreAsk::Sampled { error_ppm, seed } => {
+            let seed = seed.wrapping_add(u64::from(thread) << 32);
+            let plan = Plan { error: f64::from(error_ppm) / 1e6, seed, ..Plan::default() };
+            Box::new(SampledCore::new(machine, settings, plan))
+        }
     }
 }
 

@@ -8,8 +8,9 @@ use vocab::{Count, ImageId, Offset};
 
 use super::images::Images;
 use super::report::Report;
-use crate::cli::ModelJob;
+use crate::cli::{IcostJob, ModelJob, check_machine};
 use crate::failure::{Failure, RUN_FAILED};
+use crate::icost::{Answer, Names, listen_and_time, together};
 use crate::model::{
     CYCLES, ModelledRun, RUNS, cycles_of, notes, run_modelled, stack_section, summary,
 };
@@ -20,6 +21,8 @@ pub(crate) struct Second<'a> {
     pub(crate) job: &'a ModelJob,
     pub(crate) run: ModelledRun,
     images: Images,
+    /// What fixing would save; none where the machine has no graph or too little ran.
+    answer: Option<Answer>,
 }
 
 /// What is said before a program is run twice.
@@ -40,11 +43,27 @@ pub(crate) fn announcement(job: &ModelJob, input_is_kept: bool) -> String {
 /// Runs it.
 pub(crate) fn second(job: &ModelJob, progress: bool) -> Result<Second<'_>, Failure> {
     let bar = Progress::clock("the second run, on the modelled core", progress);
-    let run = run_modelled(job)
-        .map_err(|failure| failure.kept("the native half is kept and follows without it"))?;
+    let kept = |failure: Failure| failure.kept("the native half is kept and follows without it");
+    let (run, answer) = match check_machine(job) {
+        Ok(()) => run_and_idealise(job).map_err(kept)?,
+        Err(_) => (run_modelled(job).map_err(kept)?, None),
+    };
     drop(bar);
     let images = Images::load(&run.profile, &collect::KernelLayout::default(), progress);
-    Ok(Second { job, run, images })
+    Ok(Second { job, run, images, answer })
+}
+
+/// Windows of the same run say what fixing would save.
+fn run_and_idealise(job: &ModelJob) -> Result<(ModelledRun, Option<Answer>), Failure> {
+    let asked = IcostJob::beside(job);
+    let heard = listen_and_time(&asked)?;
+    let mut run = ModelledRun::of(heard.exit, &heard.processes, &job.machine);
+    run.damage.extend(heard.damage.iter().cloned());
+    if heard.sampled.windows.is_empty() {
+        return Ok((run, None));
+    }
+    let answer = Answer::of(&asked, &heard.sampled, &Names::load(&heard, false)).ok();
+    Ok((run, answer))
 }
 
 /// Standard input, kept for two runs.
@@ -64,7 +83,10 @@ impl Second<'_> {
         summary.key = "modelled";
         summary.title = "THE SAME ON A MODELLED CORE".into();
         summary.caption = "a second run, under qemu-user".into();
-        vec![summary, stack_section(&self.run.totals, self.job), self.beside(report)]
+        let mut sections =
+            vec![summary, stack_section(&self.run.totals, self.job), self.beside(report)];
+        sections.extend(self.answer.as_ref().map(together));
+        sections
     }
 
     /// What it cannot see.

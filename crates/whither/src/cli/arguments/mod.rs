@@ -8,6 +8,7 @@ mod count;
 mod daemon;
 mod diff;
 mod export;
+mod icost;
 mod import;
 mod measure;
 mod model;
@@ -33,6 +34,7 @@ pub(crate) use self::daemon::{
 };
 pub(crate) use self::diff::DiffArguments;
 pub(crate) use self::export::{ExportArguments, ExportFormat};
+pub(crate) use self::icost::{IcostArguments, IcostBy};
 pub(crate) use self::import::ImportArguments;
 pub(crate) use self::measure::{MeasureArguments, VaryArgument};
 pub(crate) use self::model::{CoreArgument, ModeArgument, ModelArguments};
@@ -85,6 +87,7 @@ pub(crate) struct Speech {
 pub(crate) enum Command {
     Run(RunArguments),
     Model(ModelArguments),
+    Icost(IcostArguments),
     Calibrate(CalibrateArguments),
     Stat(StatArguments),
     Ssb(SsbArguments),

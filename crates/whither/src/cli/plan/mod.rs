@@ -9,6 +9,7 @@ mod daemon;
 mod database;
 mod diff;
 mod export;
+mod icost;
 mod import;
 mod measure;
 mod model;
@@ -45,6 +46,8 @@ pub(crate) use self::diff::DiffJob;
 use self::diff::diff_job;
 pub(crate) use self::export::ExportJob;
 use self::export::export_job;
+use self::icost::icost_job;
+pub(crate) use self::icost::{IcostJob, check_machine};
 pub(crate) use self::import::ImportJob;
 use self::import::import_job;
 use self::measure::measure_job;
@@ -79,6 +82,7 @@ pub(crate) struct Plan {
 pub(crate) enum Job {
     Run(RunJob),
     Model(ModelJob),
+    Icost(Box<IcostJob>),
     Calibrate(CalibrateJob),
     Stat(StatJob),
     Ssb(SsbJob),
@@ -133,7 +137,7 @@ impl Refused {
 }
 
 /// The commands that run a program once and pass its status through.
-const RUN_ONCE: [&str; 6] = ["run", "model", "stat", "ssb", "record", "count"];
+const RUN_ONCE: [&str; 7] = ["run", "model", "icost", "stat", "ssb", "record", "count"];
 
 /// From argv.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Plan, Refused> {
@@ -172,6 +176,14 @@ fn plan(arguments: Arguments) -> Result<Plan, Failure> {
                 output.failure_status = RUN_FAILED;
             }
             Job::Model(model_job(model)?)
+        }
+        Command::Icost(mut icost) => {
+            output.file = icost.output.take();
+            if icost.replay.is_none() {
+                output.stream = Stream::Stderr;
+                output.failure_status = RUN_FAILED;
+            }
+            Job::Icost(Box::new(icost_job(icost)?))
         }
         Command::Calibrate(asked) => Job::Calibrate(calibrate_job(asked)?),
         Command::Stat(mut stat) => {

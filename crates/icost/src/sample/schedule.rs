@@ -1,0 +1,182 @@
+//! Where windows lie, and what they left. Shared by the threads of a program.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use metrology::Draws;
+
+use super::Window;
+
+/// Which core times a window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Timing {
+    /// In one pass.
+    Fast,
+    /// Cycle by cycle: slower and closer.
+    #[default]
+    Reference,
+}
+
+/// How to draw windows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// Instructions in a window.
+    pub window_instructions: u64,
+    /// Windows that are kept at least; up to twice as many are.
+    pub windows: usize,
+    /// Where they fall.
+    pub seed: u64,
+    /// What times them.
+    pub timing: Timing,
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan { window_instructions: 10_000, windows: 32, seed: 1, timing: Timing::default() }
+    }
+}
+
+/// An instruction of a process.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Place {
+    /// The process, as whoever listens numbers it.
+    pub process: u64,
+    /// The address.
+    pub pc: u64,
+}
+
+/// What was drawn of a program.
+#[derive(Clone, Debug, Default)]
+pub struct Sampled {
+    /// The windows, in the order in which they ran.
+    pub windows: Vec<Window>,
+    /// The instructions that their steps speak of.
+    pub places: Vec<Place>,
+    /// Instructions that the program ran.
+    pub instructions: u64,
+}
+
+#[derive(Debug)]
+struct Drawn {
+    windows: Vec<Window>,
+    places: Vec<Place>,
+    numbers: HashMap<Place, u32>,
+    draws: Draws,
+    stratum: u64,
+    /// Where the next stratum begins.
+    next_stratum: u64,
+}
+
+/// Says when a window begins and keeps what it left.
+#[derive(Debug)]
+pub struct Schedule {
+    plan: Plan,
+    position: AtomicU64,
+    next: AtomicU64,
+    drawn: Mutex<Drawn>,
+}
+
+/// A window is under way: no other begins.
+const UNDER_WAY: u64 = u64::MAX;
+
+impl Schedule {
+    /// Nothing has run.
+    pub fn new(plan: Plan) -> Schedule {
+        let stratum = plan.window_instructions.max(1);
+        Schedule {
+            plan,
+            position: AtomicU64::new(0),
+            next: AtomicU64::new(0),
+            drawn: Mutex::new(Drawn {
+                windows: Vec::new(),
+                places: Vec::new(),
+                numbers: HashMap::new(),
+                draws: Draws::new(plan.seed),
+                stratum,
+                next_stratum: stratum,
+            }),
+        }
+    }
+
+    /// How windows are drawn.
+    pub fn plan(&self) -> Plan {
+        self.plan
+    }
+
+    /// What was drawn, when everything has run.
+    pub fn finish(&self) -> Sampled {
+        let mut drawn = self.drawn();
+        Sampled {
+            windows: std::mem::take(&mut drawn.windows),
+            places: std::mem::take(&mut drawn.places),
+            instructions: self.position.load(Relaxed),
+        }
+    }
+
+    /// Whether a window begins here; if so it is under way.
+    #[inline]
+    pub(super) fn begins(&self) -> bool {
+        let is_due = self.position.load(Relaxed) >= self.next.load(Relaxed);
+        if is_due {
+            self.next.store(UNDER_WAY, Relaxed);
+        }
+        is_due
+    }
+
+    #[inline]
+    pub(super) fn ran(&self, instructions: u64) {
+        self.position.fetch_add(instructions, Relaxed);
+    }
+
+    /// A window was cut short: the next one begins at once.
+    pub(super) fn drop_window(&self) {
+        self.next.store(0, Relaxed);
+    }
+
+    /// Keeps a window of a process whose steps speak of these addresses, and draws the next.
+    pub(super) fn keep(&self, mut window: Window, process: u64, pcs: &[u64]) {
+        let mut drawn = self.drawn();
+        let numbers: Vec<u32> = pcs.iter().map(|&pc| drawn.number(Place { process, pc })).collect();
+        for step in &mut window.steps {
+            step.instruction = numbers.get(step.instruction as usize).copied().unwrap_or(u32::MAX);
+        }
+        drawn.windows.push(window);
+        if drawn.windows.len() >= 2 * self.plan.windows.max(1) {
+            drawn.thin();
+        }
+        let room = drawn.stratum.saturating_sub(self.plan.window_instructions);
+        let within = if room == 0 { 0 } else { drawn.draws.below(room as usize + 1) as u64 };
+        let next = drawn.next_stratum + within;
+        drawn.next_stratum += drawn.stratum;
+        self.next.store(next, Relaxed);
+    }
+
+    fn drawn(&self) -> MutexGuard<'_, Drawn> {
+        self.drawn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drawn {
+    fn number(&mut self, place: Place) -> u32 {
+        let next = self.places.len() as u32;
+        let number = *self.numbers.entry(place).or_insert(next);
+        if number == next {
+            self.places.push(place);
+        }
+        number
+    }
+
+    /// Keeps one of every two neighbours, whichever the draw says: strata are twice as long now.
+    fn thin(&mut self) {
+        self.stratum *= 2;
+        let mut kept = Vec::with_capacity(self.windows.len());
+        let mut windows = std::mem::take(&mut self.windows).into_iter();
+        while let Some(first) = windows.next() {
+            let second = windows.next();
+            let takes_second = self.draws.below(2) == 1;
+            kept.push(if takes_second { second.unwrap_or(first) } else { first });
+        }
+        self.windows = kept;
+    }
+}

@@ -1,0 +1,143 @@
+//! Windows at random places, on every machine from its own warm units.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use model::machine::Machine;
+use model::stream::{Access, BlockId, CoreListener, StaticBlock};
+use model::warm::Warmer;
+
+use super::times::{Event, Timed, Times};
+use super::{Answer, Question};
+use crate::make::Rng;
+
+/// Where windows begin, and what they showed. Shared by the threads of a program.
+#[derive(Debug)]
+pub(super) struct Places {
+    question: Question,
+    starts: Vec<u64>,
+    next: AtomicUsize,
+    position: AtomicU64,
+    windows: Mutex<Vec<Vec<Times>>>,
+}
+
+impl Places {
+    pub(super) fn new(question: Question) -> Places {
+        let mut rng = Rng::new(question.seed);
+        let room = question.instructions.saturating_sub(question.window_instructions).max(1);
+        let mut starts: Vec<u64> = (0..question.windows).map(|_| rng.below(room)).collect();
+        starts.sort_unstable();
+        Places {
+            question,
+            starts,
+            next: AtomicUsize::new(0),
+            position: AtomicU64::new(0),
+            windows: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Whether a window begins here. One that falls into another begins after it.
+    fn begins(&self) -> bool {
+        let next = self.next.load(Relaxed);
+        let due = self.starts.get(next).is_some_and(|start| self.position.load(Relaxed) >= *start);
+        if due {
+            self.next.store(next + 1, Relaxed);
+        }
+        due
+    }
+
+    /// By variant, then by window.
+    pub(super) fn answer(&self, variants: usize) -> Answer {
+        let windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |variant: usize| -> Vec<Times> {
+            windows.iter().filter_map(|window| window.get(variant)).cloned().collect()
+        };
+        Answer { variants: (0..variants).map(of).collect() }
+    }
+}
+
+#[derive(Debug)]
+struct Open {
+    starts: Vec<Warmer>,
+    /// Blocks of the window are numbered as they first run in it.
+    numbers: HashMap<u32, BlockId>,
+    blocks: Vec<StaticBlock>,
+    events: Vec<Event>,
+    left: u64,
+}
+
+/// The listener of one thread. Between windows it only warms.
+#[derive(Debug)]
+pub struct Listener {
+    places: Arc<Places>,
+    machines: Vec<Arc<Machine>>,
+    blocks: Vec<StaticBlock>,
+    warmers: Vec<Warmer>,
+    open: Option<Box<Open>>,
+}
+
+impl Listener {
+    pub(super) fn new(machines: &[Arc<Machine>], places: Arc<Places>) -> Listener {
+        let warmers = machines.iter().map(|machine| Warmer::new(machine)).collect();
+        Listener { places, machines: machines.to_vec(), blocks: Vec::new(), warmers, open: None }
+    }
+
+    fn hear(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
+        let Some(open) = &mut self.open else { return };
+        let Some(block) = self.blocks.get(id.0 as usize) else { return };
+        let next = BlockId(open.blocks.len() as u32);
+        let number = *open.numbers.entry(id.0).or_insert(next);
+        if number == next {
+            open.blocks.push(block.clone());
+        }
+        open.events.push((number, ran, accesses.to_vec()));
+        open.left = open.left.saturating_sub(u64::from(ran));
+        if open.left == 0
+            && let Some(open) = self.open.take()
+        {
+            self.end(&open);
+        }
+    }
+
+    fn end(&self, open: &Open) {
+        let question = &self.places.question;
+        let times = |(machine, start): (&Arc<Machine>, &Warmer)| {
+            let timed = Timed { machine, start, blocks: &open.blocks, events: &open.events };
+            timed.times(question.most, question.really)
+        };
+        let times = self.machines.iter().zip(&open.starts).map(times).collect();
+        self.places.windows.lock().unwrap_or_else(PoisonError::into_inner).push(times);
+    }
+}
+
+impl CoreListener for Listener {
+    fn translated(&mut self, id: BlockId, block: &StaticBlock) {
+        // Ids arrive in order, so that a block's place is its number.
+        self.blocks.push(block.clone());
+        self.warmers.iter_mut().for_each(|warmer| warmer.translated(id, block));
+    }
+
+    fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
+        if self.open.is_none() && self.places.begins() {
+            self.open = Some(Box::new(Open {
+                starts: self.warmers.clone(),
+                numbers: HashMap::new(),
+                blocks: Vec::new(),
+                events: Vec::new(),
+                left: self.places.question.window_instructions,
+            }));
+        }
+        self.hear(id, ran, accesses);
+        self.warmers.iter_mut().for_each(|warmer| warmer.executed(id, ran, accesses));
+        self.places.position.fetch_add(u64::from(ran), Relaxed);
+    }
+
+    fn continued(&mut self, id: BlockId, accesses: &[Access]) {
+        self.warmers.iter_mut().for_each(|warmer| warmer.continued(id, accesses));
+    }
+
+    fn interrupted(&mut self) {
+        self.warmers.iter_mut().for_each(CoreListener::interrupted);
+    }
+}

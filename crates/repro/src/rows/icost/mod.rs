@@ -1,0 +1,131 @@
+//! Interaction costs: the paper's table 4, figure 3 and table 7.
+//!
+//! All follow from the program's instructions and the seed alone; no clock is read.
+
+pub(super) mod accuracy;
+pub(super) mod signs;
+pub(super) mod window;
+
+use serde_json::json;
+use tracer::stream::{InstructionStream, Recorded};
+
+use super::model_agreement::side_by_side;
+use crate::context::Context;
+use crate::hear::{self, Ask};
+use crate::idealise::{Answer, Listeners, Question, Variant};
+use crate::result::RowResult;
+use crate::run::Task;
+
+/// What a look runs.
+const QUICK: &[&str] = &["art", "bzip2", "mcf"];
+/// The traces that smoke replays and their instructions; suite/traces/README.md says what made
+/// them.
+const SMOKE: [(&str, u64); 2] = [("applu", 10_839_408), ("art", 9_128_375)];
+
+/// What a row wants to know of every program.
+struct Wanted {
+    row: &'static str,
+    variants: Vec<Variant>,
+    windows: usize,
+    window_instructions: u64,
+    most: u32,
+    really: bool,
+}
+
+impl Wanted {
+    fn question(&self, context: &Context, instructions: u64) -> Question {
+        Question {
+            variants: self.variants.clone(),
+            instructions,
+            windows: self.windows,
+            window_instructions: self.window_instructions,
+            seed: context.seed,
+            most: self.most,
+            really: self.really,
+        }
+    }
+}
+
+/// The answers of all programs by name; what failed is in the result.
+fn answers(
+    context: &Context,
+    wanted: &Wanted,
+) -> Result<(Vec<(String, Answer)>, RowResult), String> {
+    let names = if context.quick { QUICK } else { &[] };
+    let (tasks, wrong) = context.tasks(names);
+    let version = hear::version(context)?;
+    let root = context.work.streams()?;
+    context.progress.start(tasks.len() as u64);
+    let found = side_by_side(&tasks, |place, task| {
+        let streams = hear::streams_of(&root, place);
+        let answer = streams.and_then(|at| find_out(context, wanted, task, &version, &at));
+        context.progress.step(&task.name);
+        answer
+    });
+    context.progress.finish();
+    let mut result = RowResult { wrong, ..RowResult::default() };
+    let mut answers = Vec::new();
+    for (task, answer) in tasks.iter().zip(found) {
+        match answer {
+            Ok(answer) if answer.variants.iter().all(|windows| !windows.is_empty()) => {
+                result.remember(task);
+                answers.push((task.name.clone(), answer));
+            }
+            Ok(_) => result.wrong.push(format!("{}: too short for a window; left out", task.name)),
+            Err(sentence) => result.wrong.push(format!("{sentence}; left out")),
+        }
+    }
+    if context.quick && context.commands.is_empty() {
+        result.notes.push(format!("quick: {} programs, shorter inputs", QUICK.len()));
+    }
+    result.notes.push(format!(
+        "{} windows of {} instructions a program",
+        wanted.windows, wanted.window_instructions
+    ));
+    result.versions.insert("repro".to_owned(), json!(version));
+    result.seeds.insert("windows".to_owned(), json!(context.seed));
+    Ok((answers, result))
+}
+
+fn find_out(
+    context: &Context,
+    wanted: &Wanted,
+    task: &Task,
+    version: &str,
+    streams: &std::path::Path,
+) -> Result<Answer, String> {
+    let mut key = context.key(wanted.row, task, &[version], wanted.windows);
+    if let Some(key) = key.as_object_mut() {
+        key.insert("window_instructions".to_owned(), json!(wanted.window_instructions));
+    }
+    if let Some(answer) = context.kept.find(&key) {
+        return Ok(answer);
+    }
+    let (instructions, _) = hear::hear::<u64>(task, &Ask::Instructions, streams)?;
+    let ask = Ask::Idealise(wanted.question(context, instructions));
+    let (answer, _) = hear::hear::<Answer>(task, &ask, streams)?;
+    context.kept.put(&key, &answer)?;
+    Ok(answer)
+}
+
+/// The same on traces of the repository, so that no QEMU is needed.
+fn recorded(
+    context: &Context,
+    wanted: &Wanted,
+) -> Result<(Vec<(String, Answer)>, RowResult), String> {
+    let mut answers = Vec::new();
+    for (name, instructions) in SMOKE {
+        let path = context.suite.data.join("traces").join(format!("{name}.trace"));
+        let mut listeners = Listeners::new(wanted.question(context, instructions))?;
+        let (replayed, ()) = Recorded { path }.play(&mut listeners).map_err(|e| e.to_string())?;
+        if !replayed.broken.is_empty() || replayed.skipped_bytes > 0 {
+            return Err(format!("the trace {name} is damaged"));
+        }
+        answers.push((name.to_owned(), listeners.answer()));
+    }
+    Ok((answers, RowResult::default()))
+}
+
+fn mean_of(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
