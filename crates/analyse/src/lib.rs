@@ -31,8 +31,8 @@ mod summary;
 pub use examine::{INSTRUCTIONS_MAX, examine};
 
 pub use frequency::{
-    ClassFrequency, ClassMember, Classes, Confidence, FlowSolution, Seen, classes,
-    in_order_frequency, nearest_flow,
+    ClassFrequency, ClassMember, Classes, Confidence, FlowSolution, Seen, StackBlock, StackFlow,
+    classes, in_order_frequency, nearest_flow,
 };
 pub use report::{
     BlockReport, CauseRange, Culprit, DynamicCause, EdgeReport, InstructionReport, ProcedureReport,

@@ -17,7 +17,9 @@
 //!    behind that instruction, since a stall in between hides part of the wait.
 //! 3. A cluster spans at most a factor of 1.5 from its smallest ratio. It is passed over if it
 //!    holds too few of the points, or if it would mean a stall longer than the machine can make.
-//! 4. With few samples in all, every point counts: ΣS/ΣM.
+//! 4. Chance makes some of the small ratios small. So the cluster only says where to look: every
+//!    point that chance alone may have put beside its mean then counts, ΣS/ΣM, until no more come.
+//! 5. With few samples in all, every point counts: ΣS/ΣM.
 
 use metrology::Estimate;
 
@@ -87,15 +89,44 @@ pub fn in_order_frequency(
     if samples < FEW_SAMPLES {
         return Some(pooled(members, samples));
     }
-    let chosen = cluster(&ratios, longest_stall_cycles);
-    let n = chosen.len() as f64;
-    let mean = chosen.iter().map(|ratio| ratio.value).sum::<f64>() / n;
-    // Samples are counts: the variance of S/M is S/M².
-    let variance: f64 = chosen.iter().map(|r| r.samples as f64 / (r.cycles * r.cycles)).sum();
+    let chosen = beside(&ratios, cluster(&ratios, longest_stall_cycles));
+    // Samples are counts: the variance of ΣS/ΣM is ΣS/(ΣM)².
+    let samples = chosen.iter().map(|ratio| ratio.samples).sum::<u64>() as f64;
+    let cycles: f64 = chosen.iter().map(|ratio| ratio.cycles).sum();
     let used: Vec<usize> = chosen.iter().map(|ratio| ratio.member).collect();
     let confidence = confidence(&chosen, ratios.len());
-    let frequency = Estimate::known(mean, variance.sqrt() / n);
+    let frequency = Estimate::known(samples / cycles, samples.max(1.0).sqrt() / cycles);
     Some(ClassFrequency { frequency, confidence, used })
+}
+
+/// How far from the mean chance may put a point, in standard deviations of its count.
+const CHANCE: f64 = 2.0;
+/// How far a schedule may be off, besides.
+const SCHEDULE_OFF: f64 = 0.03;
+
+/// All points that chance may have put beside the mean of a cluster.
+fn beside(ratios: &[Ratio], cluster: Vec<Ratio>) -> Vec<Ratio> {
+    let mut chosen = cluster;
+    for _ in 0..8 {
+        let samples = chosen.iter().map(|ratio| ratio.samples).sum::<u64>() as f64;
+        let mean = samples / chosen.iter().map(|ratio| ratio.cycles).sum::<f64>();
+        let is_beside = |ratio: &&Ratio| {
+            let expected = mean * ratio.cycles;
+            let off = (ratio.samples as f64 - expected).abs();
+            off <= CHANCE * expected.sqrt() + SCHEDULE_OFF * expected
+        };
+        let mut next: Vec<Ratio> = ratios.iter().filter(is_beside).copied().collect();
+        next.sort_by(|a, b| a.value.total_cmp(&b.value));
+        let is_settled = next.len() == chosen.len();
+        if next.is_empty() {
+            break;
+        }
+        chosen = next;
+        if is_settled {
+            break;
+        }
+    }
+    chosen
 }
 
 /// Too few samples to tell points apart.
@@ -157,12 +188,10 @@ fn cluster(ratios: &[Ratio], longest_stall_cycles: f64) -> Vec<Ratio> {
 
 fn confidence(chosen: &[Ratio], points: usize) -> Confidence {
     let samples: u64 = chosen.iter().map(|ratio| ratio.samples).sum();
-    let low = chosen.iter().map(|ratio| ratio.value).fold(f64::INFINITY, f64::min);
-    let high = chosen.iter().map(|ratio| ratio.value).fold(0.0, f64::max);
-    let is_tight = high <= 1.2 * low || chosen.len() > 4;
     match (chosen.len(), samples) {
-        (3.., 400..) if is_tight && 2 * chosen.len() >= points => Confidence::High,
-        (2.., 100..) => Confidence::Medium,
+        (3.., 200..) if 2 * chosen.len() >= points => Confidence::High,
+        (5.., 200..) => Confidence::High,
+        (2.., 60..) => Confidence::Medium,
         _ => Confidence::Low,
     }
 }
@@ -185,10 +214,20 @@ mod tests {
         let points = [(1000, 1.0), (0, 0.0), (2040, 2.0), (990, 1.0), (70_000, 1.0), (5_000, 1.0)];
         let found = in_order_frequency(&members(&points), 500.0).unwrap();
         assert_eq!(found.used, [3, 0, 2]);
-        assert!((found.frequency.value - (1000.0 + 1020.0 + 990.0) / 3.0).abs() < 1e-9);
-        // √(1000 + 2040/4 + 990) / 3.
-        assert!((found.frequency.standard_uncertainty - 2500_f64.sqrt() / 3.0).abs() < 1e-9);
+        // Four cycles in all, the second point's two among them.
+        assert!((found.frequency.value - 4030.0 / 4.0).abs() < 1e-9);
+        assert!((found.frequency.standard_uncertainty - 4030_f64.sqrt() / 4.0).abs() < 1e-9);
         assert_eq!(found.confidence, Confidence::High);
+    }
+
+    #[test]
+    fn points_that_chance_made_large_count_as_those_that_it_made_small() {
+        // Twelve points of 100 ± 10: the cluster of a factor of 1.5 would take the small ones.
+        let counts = [81, 88, 92, 95, 98, 100, 101, 104, 107, 111, 117, 119];
+        let points: Vec<(u64, f64)> = counts.iter().map(|&count| (count, 1.0)).collect();
+        let found = in_order_frequency(&members(&points), 500.0).unwrap();
+        assert_eq!(found.used.len(), 12);
+        assert!((found.frequency.value - 1213.0 / 12.0).abs() < 1e-9);
     }
 
     #[test]

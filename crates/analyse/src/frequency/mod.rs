@@ -15,9 +15,11 @@ mod evidence;
 mod solve;
 #[cfg(test)]
 mod solve_tests;
+mod stacks;
 
 pub use classes::{Classes, classes};
 pub use cluster::{ClassFrequency, ClassMember, Confidence, in_order_frequency};
 pub(crate) use estimate::{Frequencies, estimate, trust};
 pub(crate) use evidence::{Counted, Evidence};
 pub use solve::{FlowSolution, Seen, nearest_flow};
+pub use stacks::{StackBlock, StackFlow};

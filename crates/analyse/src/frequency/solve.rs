@@ -77,7 +77,8 @@ pub(super) fn nearest_flow_spread(
             value: seen.value / largest,
             variance: (seen.variance / (largest * largest)).max(1e-12),
         };
-        Way { from, to, seen: seen.get(k).copied().flatten().map_or(unseen, scale) }
+        let held = seen.get(k).copied().flatten();
+        Way { from, to, seen: held.map_or(unseen, scale), is_seen: held.is_some() }
     };
     let ways: Vec<Way> = ways.iter().enumerate().map(way).collect();
     let mut network = Network::new(2 * graph.blocks.len() + 1, ways);
@@ -97,6 +98,8 @@ struct Way {
     from: usize,
     to: usize,
     seen: Seen,
+    /// Whether anything was seen at all.
+    is_seen: bool,
 }
 
 impl Way {
@@ -238,7 +241,24 @@ impl Network {
                 *square += x * x / drawn as f64;
             }
         }
-        Some(squares.into_iter().map(f64::sqrt).collect())
+        let strain = self.strain();
+        Some(squares.into_iter().map(|square| strain * f64::sqrt(square)).collect())
+    }
+
+    /// How much more the views contradict each other than their variances allow, 1 where they do
+    /// not: then the variances were too small by this factor (Birge's ratio).
+    fn strain(&self) -> f64 {
+        let mut seen = 0;
+        let mut squares = 0.0;
+        for way in self.ways.iter().filter(|way| way.is_seen) {
+            let off = way.wish(&self.price).max(0.0) - way.seen.value;
+            squares += off * off / way.seen.variance;
+            seen += 1;
+        }
+        // A flow has as many free numbers as the network has loops.
+        let free = (self.ways.len() + 1).saturating_sub(self.price.len());
+        let bound = seen.max(free) - free;
+        if bound == 0 { 1.0 } else { (squares / bound as f64).sqrt().max(1.0) }
     }
 }
 

@@ -85,12 +85,16 @@ pub struct Life {
 pub struct Stalled {
     /// The static instruction whose retirement ended it: the oldest meanwhile.
     pub instruction: u32,
+    /// The cycle of that retirement.
+    pub ended: u64,
     /// Its cycles.
     pub cycles: u64,
     /// How many of them the window was empty, refilling included.
     pub front_cycles: u64,
     /// What held the front up.
     pub front: Cause,
+    /// The static instruction whose fault that was.
+    pub blame: u32,
     /// What the oldest micro-op was busy with during the rest.
     pub work: Cause,
 }

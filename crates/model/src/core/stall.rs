@@ -57,9 +57,11 @@ impl Why {
     pub(crate) fn told(&self, refill: u64, before: u64, cycles: u64) -> Stalled {
         Stalled {
             instruction: self.instruction,
+            ended: before + cycles + 1,
             cycles,
             front_cycles: self.front_cycles(refill, before, cycles),
             front: self.front,
+            blame: self.blame,
             work: self.work,
         }
     }

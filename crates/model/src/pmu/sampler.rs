@@ -11,9 +11,11 @@
 //!
 //! Time-proportional sampling instead draws the owner of the cycle itself.
 
+use std::collections::VecDeque;
 use std::fmt;
 
-use crate::core::{Life, Watcher};
+use crate::cause::Cause;
+use crate::core::{Life, Stalled, Watcher};
 use crate::event::Event;
 use crate::machine::{Class, Machine};
 use crate::uop::Flow;
@@ -87,6 +89,8 @@ pub struct Sampler {
     last_commit: u64,
     /// The latest mispredicted branch, which owns the empty window after it.
     branch: Option<(u32, u64)>,
+    /// Stalls whose last micro-op has not been told of yet.
+    stalls: VecDeque<Stalled>,
     samples: Vec<Sample>,
     lost: u64,
 }
@@ -114,6 +118,7 @@ impl Sampler {
             dice: seed.wrapping_mul(2).wrapping_add(1),
             last_commit: 0,
             branch: None,
+            stalls: VecDeque::new(),
             samples: Vec::new(),
             lost: 0,
         };
@@ -193,7 +198,7 @@ impl Sampler {
         };
         if is_proportional
             && life.committed > due
-            && life.dispatched > due
+            && self.is_the_branchs(due, life)
             && let Some((branch, pc)) = self.branch
         {
             (sample.instruction, sample.pc) = (branch, pc);
@@ -203,6 +208,18 @@ impl Sampler {
             self.lines[k].drawn = Some((sample, u64::from(life.is_last)));
         } else {
             self.samples.push(sample);
+        }
+    }
+
+    /// Whether a cycle of the stall that a micro-op ended belongs to the mispredicted branch before
+    /// it, by the rule of the account; a core that tells of no stalls is taken at the window's word.
+    fn is_the_branchs(&self, due: u64, life: &Life) -> bool {
+        match self.stalls.front().filter(|stall| stall.ended == life.committed) {
+            Some(stall) => {
+                let into = due.saturating_sub(stall.ended - stall.cycles - 1);
+                stall.front == Cause::Mispredict && into <= stall.front_cycles
+            }
+            None => life.dispatched > due,
         }
     }
 
@@ -223,9 +240,14 @@ impl Sampler {
 
 impl Watcher for Sampler {
     fn lived(&mut self, life: &Life) {
+        while self.stalls.front().is_some_and(|stall| stall.ended < life.committed) {
+            self.stalls.pop_front();
+        }
+        let is_told = self.stalls.front().is_some_and(|stall| stall.ended == life.committed);
         if let Some((_, pc)) = self.branch
             && life.dispatched <= self.last_commit
             && pc != life.pc
+            && !is_told
         {
             // The window is full again: the branch owns nothing any more.
             self.branch = None;
@@ -239,6 +261,10 @@ impl Watcher for Sampler {
         if life.mispredicted {
             self.branch = Some((life.instruction, life.pc));
         }
+    }
+
+    fn stalled(&mut self, stall: &Stalled) {
+        self.stalls.push_back(*stall);
     }
 }
 

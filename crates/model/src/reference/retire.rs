@@ -136,6 +136,9 @@ impl<W: Watcher> ReferenceCore<W> {
         };
         let before = self.cycle - cycles - 1;
         why.charge(&mut self.account, refill(&self.shape), before, cycles);
+        if W::LISTENS {
+            self.watcher.stalled(&why.told(refill(&self.shape), before, cycles));
+        }
     }
 
     fn life(&self, sequence: u64) -> Life {

@@ -5,7 +5,7 @@
 //! stream ─► FastCore<Watch> ─┬─ Account: runs, time, misses           ─┐
 //!           one a thread     ├─ Watch: stalls by cause                 ├─ by image and offset
 //!                            ├─ Watch: samples, one Sampler a seed     │   = Witness, a file
-//!                            └─ ways between blocks, branch stacks    ─┘
+//!                            └─ ways between blocks, stacks, doubles  ─┘
 //! Witness ─► procedures ─► analyse::examine ─► estimate beside truth        (rows)
 //! ```
 //!
@@ -89,6 +89,8 @@ pub struct Image {
     pub ways: Vec<Way>,
     /// Taken branches in stacks, by seed.
     pub stacks: Vec<Vec<Way>>,
+    /// Ways out of the blocks in which samples of cycles fell, by seed.
+    pub doubles: Vec<Vec<Way>>,
 }
 
 /// What was seen of a program.
@@ -106,14 +108,15 @@ pub struct Witness {
     pub images: Vec<Image>,
 }
 
-/// How many samples of time a run should give.
-pub const SAMPLES: u64 = 60_000;
+/// How many samples of time a run should give: as many as a minute and a half of the paper's
+/// collection gave.
+pub const SAMPLES: u64 = 400_000;
 /// The format of what is kept.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 3;
 
 /// Periods for a run of so many instructions. A counter of the 21164 has 16 bits.
 fn periods(instructions: u64, is_in_order: bool) -> Periods {
-    let cycles = if is_in_order { 3 * instructions } else { instructions / 2 };
+    let cycles = if is_in_order { 2 * instructions } else { instructions / 2 };
     let most = if is_in_order { 60_000 } else { u64::MAX };
     let period = |count: u64, wanted: u64| (count / wanted).clamp(100, most);
     Periods {

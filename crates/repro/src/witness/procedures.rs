@@ -19,6 +19,8 @@ pub struct Use {
     pub instructions: bool,
     /// Branch stacks.
     pub stacks: bool,
+    /// Double samples, where there are no stacks.
+    pub doubles: bool,
     /// Misses and mispredicts.
     pub events: bool,
     /// Exact counts of runs, in place of estimates.
@@ -29,8 +31,15 @@ pub struct Use {
 
 impl Use {
     /// Time alone.
-    pub const TIME: Use =
-        Use { seed: 0, instructions: false, stacks: false, events: false, exact: false, kept: 1.0 };
+    pub const TIME: Use = Use {
+        seed: 0,
+        instructions: false,
+        stacks: false,
+        doubles: false,
+        events: false,
+        exact: false,
+        kept: 1.0,
+    };
 }
 
 /// An image and its file.
@@ -143,7 +152,8 @@ impl Loaded {
             .filter_map(|&(from, to, count)| Some(((address(from)?, address(to)?), count)))
             .collect();
         let samples = self.samples(program, used, &truth);
-        let branches = used.stacks.then(|| self.branches(program, used, &address));
+        let is_seen = used.stacks || used.doubles;
+        let branches = is_seen.then(|| self.branches(program, used, &address));
         let exact: BTreeMap<u64, u64> = truth.iter().map(|(&at, seen)| (at, seen.1)).collect();
         let callees = Callees::new(&self.binary, &self.bytes);
         let mut done = BTreeSet::new();
@@ -218,14 +228,19 @@ impl Loaded {
         used: Use,
         address: &impl Fn(u64) -> Option<u64>,
     ) -> Branches {
-        let ways = self.image.stacks.get(used.seed).map_or(&[][..], Vec::as_slice);
+        let lists = if used.stacks { &self.image.stacks } else { &self.image.doubles };
+        let ways = lists.get(used.seed).map_or(&[][..], Vec::as_slice);
         let mut draws = Draws::new(!(used.seed as u64));
         let seen = |&(from, to, count): &super::Way| {
             let count = thinned(count, used.kept, &mut draws);
             Some(BranchSeen { from: address(from)?, to: address(to)?, count })
         };
         Branches {
-            period: program.periods.taken as f64 / STACK as f64 / used.kept,
+            period: if used.stacks {
+                program.periods.taken as f64 / STACK as f64 / used.kept
+            } else {
+                Branches::PROPORTIONS
+            },
             seen: ways.iter().filter_map(seen).collect(),
         }
     }

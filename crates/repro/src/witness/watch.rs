@@ -8,6 +8,7 @@ use model::core::{Life, Stalled, Watcher};
 use model::event::Event;
 use model::machine::Machine;
 use model::pmu::{Attribution, Sampler, Sampling};
+use model::uop::Flow;
 
 use super::{Periods, Question};
 
@@ -52,6 +53,14 @@ fn samplings(periods: &Periods) -> [Sampling; LINES] {
     ]
 }
 
+/// Double samples: behind every sample of cycles, the way out of the block that it fell in.
+#[derive(Clone, Debug, Default)]
+struct Doubles {
+    /// Samples whose way out is not known yet.
+    waiting: u64,
+    seen: HashMap<(u32, u32), u64>,
+}
+
 /// Stacks of taken branches, taken at every so many.
 #[derive(Clone, Debug)]
 struct Stacks {
@@ -71,8 +80,9 @@ pub(super) struct Watch {
     stacks: Vec<Stacks>,
     ring: [(u32, u32); STACK],
     at: usize,
-    /// A branch that was taken, until it is known where to.
-    open: Option<u32>,
+    doubles: Vec<Doubles>,
+    /// A branch, until it is known where it went, and whether it was taken.
+    open: Option<(u32, Flow, bool)>,
 }
 
 impl Watch {
@@ -93,6 +103,7 @@ impl Watch {
             stacks: question.seeds.iter().map(stack).collect(),
             ring: [(0, 0); STACK],
             at: 0,
+            doubles: vec![Doubles::default(); question.seeds.len()],
             open: None,
         })
     }
@@ -129,6 +140,21 @@ impl Watch {
         self.stacks.iter().map(|stacks| &stacks.seen)
     }
 
+    pub(super) fn doubles(&self) -> impl Iterator<Item = &HashMap<(u32, u32), u64>> {
+        self.doubles.iter().map(|doubles| &doubles.seen)
+    }
+
+    /// Samples behind a branch learn where it went; a call or a return leads out of the procedure.
+    fn left(&mut self, from: u32, flow: Flow, to: u32) {
+        let is_inside = !matches!(flow, Flow::Call | Flow::IndirectCall | Flow::Return);
+        for doubles in self.doubles.iter_mut().filter(|doubles| doubles.waiting > 0) {
+            let waiting = std::mem::take(&mut doubles.waiting);
+            if is_inside {
+                *doubles.seen.entry((from, to)).or_default() += waiting;
+            }
+        }
+    }
+
     fn branched(&mut self, from: u32, to: u32) {
         self.ring[self.at] = (from, to);
         self.at = (self.at + 1) % STACK;
@@ -149,18 +175,28 @@ impl Watch {
 
 impl Watcher for Watch {
     fn lived(&mut self, life: &Life) {
-        if let Some(from) = self.open.take() {
-            self.branched(from, life.instruction);
+        if let Some((from, flow, is_taken)) = self.open.take() {
+            self.left(from, flow, life.instruction);
+            if is_taken {
+                self.branched(from, life.instruction);
+            }
         }
-        for sampler in &mut self.samplers {
+        for (sampler, doubles) in self.samplers.iter_mut().zip(&mut self.doubles) {
+            let before = sampler.samples().len();
             sampler.lived(life);
+            let new = sampler.samples().get(before..).unwrap_or_default();
+            let cycles = new.iter().filter(|sample| sample.sampling == Line::Cycles as usize);
+            doubles.waiting += cycles.count() as u64;
         }
-        if life.taken {
-            self.open = Some(life.instruction);
+        if life.is_last && life.flow.is_branch() {
+            self.open = Some((life.instruction, life.flow, life.taken));
         }
     }
 
     fn stalled(&mut self, stall: &Stalled) {
+        for sampler in &mut self.samplers {
+            sampler.stalled(stall);
+        }
         let place = stall.instruction as usize;
         if self.causes.len() <= place {
             self.causes.resize((place + 1).next_multiple_of(256), [0; Cause::ALL.len()]);
