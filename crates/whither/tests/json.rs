@@ -26,6 +26,8 @@ fn every_schema_and_every_key_is_documented() {
     let page = std::fs::read_to_string(page).unwrap();
     let folder = std::env::temp_dir().join(format!("whither-json-{}", std::process::id()));
     let database = folder.to_str().unwrap();
+    let shell = std::fs::canonicalize("/bin/sh").unwrap();
+    let shell = shell.to_str().unwrap();
     let commands: &[&[&str]] = &[
         &["doctor"],
         &["calibrate", "--runs", "2", "--machine", "icost-table6"],
@@ -71,11 +73,11 @@ fn every_schema_and_every_key_is_documented() {
             "-c",
             "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done",
         ],
-        &["annotate", "--image", "dash"],
-        &["annotate", "--all", "--image", "dash"],
-        &["calc", "--image", "dash", "--machine", "zen4"],
-        &["summary", "--image", "dash", "--machine", "zen4"],
-        &["cfg", "--image", "dash", "--machine", "zen4"],
+        &["annotate", "--image", shell],
+        &["annotate", "--all", "--image", shell],
+        &["calc", "--image", shell, "--machine", "zen4"],
+        &["summary", "--image", shell, "--machine", "zen4"],
+        &["cfg", "--image", shell, "--machine", "zen4"],
         &["stats"],
         &["diff", "1", "2", "--fail-above", "500%"],
         &["count", "--", "true"],

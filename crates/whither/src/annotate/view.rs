@@ -7,6 +7,7 @@ use vocab::Count;
 
 use super::{Annotated, lines, whole};
 use crate::cli::AnnotateJob;
+use crate::database::notes as notes_section;
 use crate::listing::{self, CodeTable, Sources};
 use crate::sampled::Sampled;
 
@@ -43,13 +44,7 @@ pub(super) fn view(job: &AnnotateJob, sampled: &Sampled, annotated: &[Annotated]
         sections.push(section("source", "SOURCE", Body::Tables(by_line), sampled.caption()));
     }
     sections.push(section("code", "ASSEMBLY", Body::Tables(code), sampled.caption()));
-    let notes = notes(sampled, annotated, &sources);
-    sections.push(section(
-        "notes",
-        "WHAT THIS VIEW DOES NOT SEE",
-        Body::Prose(notes),
-        String::new(),
-    ));
+    sections.push(notes_section(notes(sampled, annotated, &sources)));
     View {
         schema: Schema { name: "annotate", version: 1 },
         title: match (annotated, job.all) {

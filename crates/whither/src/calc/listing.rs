@@ -1,15 +1,15 @@
 //! The listing of figure 2: blocks with their CPI, instructions with bubbles before them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use analyse::{BlockReport, InstructionReport, ProcedureReport};
 use metrology::{Coverage, Estimate};
 use show::{Body, Cell, Column, Row, Section, Table, Tone, Unit};
-use vocab::{Count, Offset};
+use vocab::Count;
 
 use super::{Calculated, bubbles};
 use crate::examined::{frequency_cell, word};
-use crate::listing::{CodeLine, Sources, aside};
+use crate::listing::{CodeLine, Listing, Sources, aside};
 
 /// A block with less than this share of the procedure's samples is passed over in text.
 const LEAST_SHARE: f64 = 0.01;
@@ -19,15 +19,13 @@ const BLOCKS_MAX: usize = 40;
 pub(super) fn section(calculated: &Calculated, whole: bool, sources: &mut Sources) -> Section {
     let report = &calculated.examined.report;
     let shown = shown_blocks(report, whole);
-    let places: HashMap<u64, Offset> =
-        calculated.listing.lines.iter().map(|line| (line.address, line.offset)).collect();
     let mut explained = BTreeSet::new();
     let mut rows = Vec::new();
     let (mut block, mut skipped, mut from) = (None, 0, None);
     for line in &calculated.listing.lines {
         let found = report.at(line.address);
         let is_shown = found.is_some_and(|it| shown.contains(&it.block));
-        let cells = cells(line, found, &places);
+        let cells = cells(line, found, &calculated.listing);
         if !is_shown {
             skipped += 1;
             rows.push(Row::InJson(cells));
@@ -113,11 +111,7 @@ fn heading(block: &BlockReport) -> Vec<Row> {
     rows
 }
 
-fn cells(
-    line: &CodeLine,
-    found: Option<&InstructionReport>,
-    places: &HashMap<u64, Offset>,
-) -> Vec<Cell> {
+fn cells(line: &CodeLine, found: Option<&InstructionReport>, listing: &Listing) -> Vec<Cell> {
     let none = Cell::Empty;
     let Some(it) = found else {
         let text = Cell::text(line.text.as_str());
@@ -141,7 +135,7 @@ fn cells(
         head(it),
         frequency_cell(it.frequency),
         Cell::text(word(it.confidence)),
-        culprits(it, places),
+        culprits(it, listing),
         Cell::Count(Count(it.block as u64)),
     ]
 }
@@ -150,19 +144,18 @@ fn cells(
 fn head(it: &InstructionReport) -> Cell {
     match it.cpi {
         None => Cell::Empty,
-        Some(_) if it.samples == 0 && it.is_dual_issue() => Cell::text("(with it)"),
+        Some(_) if it.samples == 0 && it.is_dual_issue() => Cell::text("(dual issue)"),
         Some(cpi) => Cell::text(format!("{:.1} cy", cpi.value)),
     }
 }
 
 /// The places of the instructions that are responsible, each once.
-fn culprits(it: &InstructionReport, places: &HashMap<u64, Offset>) -> Cell {
+fn culprits(it: &InstructionReport, listing: &Listing) -> Cell {
     let statics = it.static_stall.iter().filter_map(|stall| stall.responsible);
     let dynamic = it.culprits.iter().filter_map(|culprit| culprit.responsible);
     let mut named: Vec<String> = Vec::new();
     for address in dynamic.chain(statics) {
-        let at = places.get(&address).map_or(address, |offset| offset.0);
-        let text = format!("{at:#x}");
+        let text = format!("{:#x}", listing.offset_of(address).0);
         if !named.contains(&text) {
             named.push(text);
         }

@@ -7,6 +7,7 @@ use vocab::Count;
 
 use super::{Calculated, listing};
 use crate::cli::CalcJob;
+use crate::database::notes as notes_section;
 use crate::examined::{Examiner, frequency_cell, summary_section, word};
 use crate::listing::Sources;
 use crate::sampled::Sampled;
@@ -69,15 +70,10 @@ fn cpi(examiner: &Examiner<'_>, calculated: &Calculated) -> Section {
 
 /// For JSON alone: the text form has them as headings.
 fn blocks(calculated: &Calculated) -> Section {
-    let lines = &calculated.listing.lines;
-    let offset = |address: u64| {
-        let place = lines.binary_search_by_key(&address, |line| line.address).ok();
-        place.and_then(|place| lines.get(place)).map_or(address, |line| line.offset.0)
-    };
     let row = |(k, block): (usize, &BlockReport)| {
         Row::InJson(vec![
             Cell::Count(Count(k as u64)),
-            Cell::Hex(offset(block.address)),
+            Cell::Hex(calculated.listing.offset_of(block.address).0),
             Cell::Count(Count(block.instructions as u64)),
             Cell::Count(Count(block.samples)),
             frequency_cell(block.frequency),
@@ -106,11 +102,7 @@ fn blocks(calculated: &Calculated) -> Section {
 /// For JSON alone: the text form has them as bubbles.
 fn stalls(calculated: &Calculated) -> Section {
     let report = &calculated.examined.report;
-    let places = &calculated.listing.lines;
-    let offset = |address: u64| {
-        let place = places.binary_search_by_key(&address, |line| line.address).ok();
-        Cell::Hex(place.and_then(|at| places.get(at)).map_or(address, |line| line.offset.0))
-    };
+    let offset = |address: u64| Cell::Hex(calculated.listing.offset_of(address).0);
     let responsible = |at: Option<u64>| at.map_or(Cell::Empty, offset);
     let cycles = |value: f64| Cell::Number(value, Unit::Number);
     let rows_of = |it: &InstructionReport| {
@@ -170,10 +162,5 @@ fn notes(sampled: &Sampled, examiner: &Examiner<'_>, calculated: &Calculated) ->
         "a culprit is innocent only where that could be proved: ranges, not verdicts".to_owned(),
     );
     notes.extend(sampled.notes());
-    Section {
-        key: "notes",
-        title: "WHAT THIS VIEW DOES NOT SEE".into(),
-        caption: String::new(),
-        body: Body::Prose(notes),
-    }
+    notes_section(notes)
 }

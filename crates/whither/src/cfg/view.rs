@@ -7,6 +7,7 @@ use show::{Body, Cell, Column, Row, Schema, Section, Table, Tone, Unit, View};
 use vocab::Count;
 
 use super::Drawn;
+use crate::database::notes as notes_section;
 use crate::examined::{frequency_cell, word};
 use crate::run::tone;
 use crate::sampled::Sampled;
@@ -23,20 +24,9 @@ pub(super) fn view(sampled: &Sampled, drawn: &Drawn) -> View {
             sampled.about(&drawn.time),
             blocks(drawn),
             edges(drawn),
-            Section {
-                key: "notes",
-                title: "WHAT THIS VIEW DOES NOT SEE".into(),
-                caption: String::new(),
-                body: Body::Prose(notes),
-            },
+            notes_section(notes),
         ],
     }
-}
-
-fn offset(drawn: &Drawn, address: u64) -> Cell {
-    let lines = &drawn.listing.lines;
-    let place = lines.binary_search_by_key(&address, |line| line.address).ok();
-    Cell::Hex(place.and_then(|k| lines.get(k)).map_or(address, |line| line.offset.0))
 }
 
 fn blocks(drawn: &Drawn) -> Section {
@@ -51,7 +41,7 @@ fn blocks(drawn: &Drawn) -> Section {
     let row = |(k, block): (usize, &BlockReport)| {
         let cells = vec![
             Cell::Count(Count(k as u64)),
-            offset(drawn, block.address),
+            Cell::Hex(drawn.listing.offset_of(block.address).0),
             Cell::Count(Count(block.instructions as u64)),
             Cell::Count(Count(block.samples)),
             frequency_cell(block.frequency),

@@ -79,11 +79,7 @@ impl Report<'_> {
     }
 
     fn name(&self, time: &ProcedureTime) -> String {
-        let image = self.image_name(time);
-        match &time.procedure {
-            Some(procedure) => procedure.name(image),
-            None => format!("{image} (no known procedure)"),
-        }
+        listing::procedure_name(time.procedure.as_ref(), self.image_name(time))
     }
 }
 

@@ -17,6 +17,16 @@ pub(crate) use this_host::{ThisHost, host_name, kernel_build_id};
 use show::{Body, Cell, Fact, Section};
 use vocab::{Count, Tally};
 
+/// What a view does not see; the last section of every one.
+pub(crate) fn notes(sentences: Vec<String>) -> Section {
+    Section {
+        key: "notes",
+        title: "WHAT THIS VIEW DOES NOT SEE".into(),
+        caption: String::new(),
+        body: Body::Prose(sentences),
+    }
+}
+
 /// What became of the samples; the same in every view.
 pub(crate) fn samples(tally: &Tally) -> Section {
     let count = |key, label, count| Fact::new(key, label, Cell::Count(count));

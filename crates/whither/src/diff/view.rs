@@ -7,6 +7,7 @@ use vocab::Count;
 use super::Compared;
 use super::change::Change;
 use crate::cli::DiffJob;
+use crate::database::notes as notes_section;
 use crate::sampled::Sets;
 
 /// Changes of less than this share of A, and not for sure, are left to JSON.
@@ -20,12 +21,7 @@ pub(super) fn view(job: &DiffJob, sets: [&Sets; 2], compared: &Compared) -> View
         sections: vec![
             whole(job, sets, compared),
             table(job, compared),
-            Section {
-                key: "notes",
-                title: "WHAT THIS VIEW DOES NOT SEE".into(),
-                caption: String::new(),
-                body: Body::Prose(notes(a, b)),
-            },
+            notes_section(notes(a, b)),
         ],
     }
 }

@@ -56,6 +56,12 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
+    /// The place in the file of an instruction; its address where that is not known.
+    pub(crate) fn offset_of(&self, address: u64) -> Offset {
+        let place = self.lines.binary_search_by_key(&address, |line| line.address).ok();
+        place.and_then(|place| self.lines.get(place)).map_or(Offset(address), |line| line.offset)
+    }
+
     /// Lets go of what the text form does not show: thousands of procedures would fill the memory.
     /// The last instruction stays, so that a gap before the end is still known.
     pub(crate) fn keep_shown(&mut self) {
@@ -160,6 +166,14 @@ fn from_line(lines: &Lines, address: u64) -> Option<FromLine> {
     let inlined = lines.chain(lines.inline_at(address));
     let inlined = inlined.map(|call| image::demangle(&call.name).into_owned()).collect();
     Some(FromLine { file: row.file, line: row.line, inlined })
+}
+
+/// A procedure's name in a table; code that lies in none is named after its image.
+pub(crate) fn procedure_name(procedure: Option<&Procedure>, image: &str) -> String {
+    match procedure {
+        Some(procedure) => procedure.name(image),
+        None => format!("{image} (no known procedure)"),
+    }
 }
 
 /// All samples that fall on the bytes of an instruction.

@@ -10,6 +10,7 @@ use vocab::{Count, Image, ImageId, ImageKind, Offset};
 use super::kept::Kept;
 use super::table::{self, Rows};
 use crate::database::{Selected, ThisHost};
+use crate::listing::procedure_name;
 use crate::run::{Images, kernel_layout};
 
 /// The procedures of images, as far as they are known.
@@ -41,10 +42,7 @@ pub(super) fn rows(
     let made = sums.into_iter().map(|((id, start), (count, procedure))| {
         let image = counts.images.get(id.0 as usize);
         let short = image.map_or("?", Image::short_name);
-        let name = match procedure {
-            Some(procedure) => procedure.name(short),
-            None => format!("{short} (no known procedure)"),
-        };
+        let name = procedure_name(procedure, short);
         let cells = vec![
             Cell::text(short),
             Cell::text(name),

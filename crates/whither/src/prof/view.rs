@@ -6,19 +6,14 @@ use vocab::{Count, Source};
 
 use super::table::Rows;
 use crate::cli::{By, ProfJob};
-use crate::database::{Selected, samples, shown};
+use crate::database::{Selected, notes as notes_section, samples, shown};
 use crate::run::{tone, unplaced_name};
 
 pub(super) fn view(job: &ProfJob, selected: &Selected, rows: &Rows) -> View {
     let mut sections = vec![what(job, selected), table(job, selected, rows)];
     sections.push(samples(&selected.tally()));
     sections.extend(gaps(selected));
-    sections.push(Section {
-        key: "notes",
-        title: "WHAT THIS VIEW DOES NOT SEE".into(),
-        caption: String::new(),
-        body: Body::Prose(notes(job, selected, rows)),
-    });
+    sections.push(notes_section(notes(job, selected, rows)));
     View {
         schema: Schema { name: "prof", version: 1 },
         title: format!("whither prof: {}", job.selection.database.display()),

@@ -60,11 +60,7 @@ impl Report<'_> {
     }
 
     pub(super) fn procedure_name(&self, time: &ProcedureTime) -> String {
-        let image = self.image_name(time.image);
-        match &time.procedure {
-            Some(procedure) => procedure.name(image),
-            None => format!("{image} (no known procedure)"),
-        }
+        listing::procedure_name(time.procedure.as_ref(), self.image_name(time.image))
     }
 
     fn run(&self) -> Section {

@@ -57,7 +57,9 @@ impl Sampled {
         best.ok_or_else(|| self.nowhere(name))
     }
 
+    /// Of those whose code can be shown: the kernel has names without.
     fn hottest(&self, id: ImageId) -> Option<ProcedureTime> {
+        self.images.code(id)?;
         let known = self.images.procedures().get(&id)?;
         let mut best: Option<(Count, &Procedure)> = None;
         let mut sum: Option<(Count, &Procedure)> = None;

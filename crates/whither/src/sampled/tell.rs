@@ -8,6 +8,7 @@ use vocab::{Count, Source};
 use super::Sampled;
 use crate::database::shown;
 use crate::failure::{ERROR, Failure};
+use crate::listing::procedure_name;
 
 impl Sampled {
     /// Where the samples are from.
@@ -43,11 +44,7 @@ impl Sampled {
     }
 
     pub(crate) fn name(&self, time: &ProcedureTime) -> String {
-        let image = self.image_name(time.image);
-        match &time.procedure {
-            Some(procedure) => procedure.name(image),
-            None => format!("{image} (no known procedure)"),
-        }
+        procedure_name(time.procedure.as_ref(), self.image_name(time.image))
     }
 
     /// One procedure's place and part.

@@ -5,6 +5,7 @@ use vocab::Count;
 
 use super::variation::Variation;
 use crate::cli::StatsJob;
+use crate::database::notes as notes_section;
 use crate::sampled::Sets;
 
 /// Below this, a range is not what sampling alone does.
@@ -19,12 +20,7 @@ pub(super) fn view(job: &StatsJob, sets: &Sets, rows: &[Variation]) -> View {
         "sets are compared as they are: a longer run has more samples of everything".to_owned(),
     ];
     notes.extend(sets.sampled.notes());
-    sections.push(Section {
-        key: "notes",
-        title: "WHAT THIS VIEW DOES NOT SEE".into(),
-        caption: String::new(),
-        body: Body::Prose(notes),
-    });
+    sections.push(notes_section(notes));
     View {
         schema: Schema { name: "stats", version: 1 },
         title: format!("whither stats: {} sets of samples", sets.names.len()),

@@ -63,6 +63,7 @@ fn examine(
             covered += time.count.as_f64();
             is_wanted
         })
+        .take(job.most)
         .collect();
     let bar = Progress::new("examining procedures", wanted.len(), progress);
     let mut callees = std::collections::HashMap::new();

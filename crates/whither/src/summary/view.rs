@@ -5,6 +5,7 @@ use vocab::Count;
 
 use super::{Part, Parts};
 use crate::cli::SummaryJob;
+use crate::database::notes as notes_section;
 use crate::examined::{Examiner, summary_section};
 use crate::run::tone;
 use crate::sampled::Sampled;
@@ -35,7 +36,7 @@ pub(super) fn view(
             cpi(examiner, parts),
             summary_section(&parts.whole, caption),
             procedures(job, sampled, parts),
-            notes(sampled, parts),
+            notes(job, sampled, parts),
         ],
     }
 }
@@ -104,8 +105,15 @@ fn procedures(job: &SummaryJob, sampled: &Sampled, parts: &Parts) -> Section {
     }
 }
 
-fn notes(sampled: &Sampled, parts: &Parts) -> Section {
+fn notes(job: &SummaryJob, sampled: &Sampled, parts: &Parts) -> Section {
     let mut notes = Vec::new();
+    let told = Count(parts.whole.samples) + parts.without_code;
+    if told.as_f64() < job.cover * sampled.whole().as_f64() {
+        notes.push(format!(
+            "only the {} hottest procedures were examined: --most raises that",
+            job.most
+        ));
+    }
     if parts.without_code > Count::ZERO {
         let why = parts.why.as_deref().unwrap_or("unknown");
         notes.push(format!(
@@ -122,10 +130,5 @@ fn notes(sampled: &Sampled, parts: &Parts) -> Section {
         "a culprit is innocent only where that could be proved: ranges, not verdicts".to_owned(),
     );
     notes.extend(sampled.notes());
-    Section {
-        key: "notes",
-        title: "WHAT THIS VIEW DOES NOT SEE".into(),
-        caption: String::new(),
-        body: Body::Prose(notes),
-    }
+    notes_section(notes)
 }

@@ -38,6 +38,9 @@ pub(crate) struct SummaryArguments {
     /// Examine procedures, the hottest first, until they hold this share of the samples
     #[arg(long, value_name = "SHARE", default_value = "95%")]
     pub(crate) cover: String,
+    /// Examine no more procedures than this
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub(crate) most: usize,
     /// The core that it ran on, by name or by file [default: the modelled one of the samples, else
     /// the one that describes this host]
     #[arg(long, value_name = "MACHINE")]

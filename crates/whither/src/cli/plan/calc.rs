@@ -25,6 +25,7 @@ pub(crate) struct SummaryJob {
     pub(crate) selection: Selection,
     /// As a share of the samples.
     pub(crate) cover: f64,
+    pub(crate) most: usize,
     pub(crate) machine: Option<String>,
     pub(crate) rows: usize,
 }
@@ -54,6 +55,7 @@ pub(super) fn summary_job(asked: SummaryArguments) -> Result<SummaryJob, Failure
     Ok(SummaryJob {
         selection: selection(asked.selection, None)?,
         cover: percent(&asked.cover, "share", 0.0..=100.0)?,
+        most: asked.most,
         machine: asked.machine,
         rows: asked.rows,
     })
