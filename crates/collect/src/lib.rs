@@ -41,6 +41,6 @@ pub use processes::{Placed, Processes};
 pub use quick::{QuickHasher, QuickMap};
 pub use table::{
     CpuTable, Drained, Entry, Geometry, GeometryError, Handler, Hash, PlainTable, Replacement,
-    TableShape, handler,
+    TableShape, Taking, handler,
 };
 pub use watch::Watch;

@@ -42,6 +42,8 @@ struct Process {
     now: Arc<Space>,
     before: Vec<Arc<Space>>,
     ended: bool,
+    /// Whether it has, or may have, more threads than its first: then it may outlive it.
+    threaded: bool,
     name: Box<str>,
 }
 
@@ -100,7 +102,8 @@ impl Processes {
 
     /// What /proc says of a process: its name and where code is mapped.
     pub fn scanned(&mut self, pid: Pid, name: &str, mappings: &[Mapping]) {
-        let process = self.living.entry(pid).or_default();
+        let process = self.living.entry(pid).or_insert_with(Process::unknown);
+        process.threaded = true;
         if process.name.as_ref() != name {
             process.name = name.into();
         }
@@ -115,13 +118,13 @@ impl Processes {
         }
         let (image, offset) = image_of(mapping);
         let image = self.image_id(image);
-        let process = self.living.entry(mapping.pid).or_default();
+        let process = self.living.entry(mapping.pid).or_insert_with(Process::unknown);
         let space = Arc::make_mut(&mut process.now);
         space.map(mapping.start, mapping.length, image, offset);
     }
 
     fn rename(&mut self, pid: Pid, exec: bool, name: &str) {
-        let process = self.living.entry(pid).or_default();
+        let process = self.living.entry(pid).or_insert_with(Process::unknown);
         process.name = name.into();
         if exec {
             self.changes += 1;
@@ -132,6 +135,9 @@ impl Processes {
     fn fork(&mut self, fork: ForkOrExit) {
         // A new thread shares its process's maps; a new process gets its parent's.
         if fork.pid == fork.parent {
+            if let Some(process) = self.living.get_mut(&fork.pid) {
+                process.threaded = true;
+            }
             return;
         }
         self.changes += 1;
@@ -143,7 +149,7 @@ impl Processes {
             Slot::Occupied(mut old) => {
                 let process = old.get_mut();
                 process.begin_again(inherited);
-                (process.ended, process.name) = (false, name);
+                (process.ended, process.threaded, process.name) = (false, false, name);
             }
             Slot::Vacant(new) => {
                 new.insert(Process { now: inherited, name, ..Process::default() });
@@ -208,12 +214,12 @@ impl Processes {
     }
 
     /// A drain is over: earlier lives are let go, and so are the dead. `still_there` is asked of
-    /// processes whose first thread has ended, since others of theirs may go on.
+    /// processes whose first thread has ended and that had others, which may go on.
     pub fn settle(&mut self, mut still_there: impl FnMut(Pid) -> bool) {
         self.changes = 0;
         self.living.retain(|&pid, process| {
             process.before = Vec::new();
-            !process.ended || still_there(pid)
+            !process.ended || (process.threaded && still_there(pid))
         });
         self.living.shrink_to(self.living.len() * 2);
     }
@@ -268,6 +274,11 @@ impl Processes {
 }
 
 impl Process {
+    /// One whose beginning was not seen.
+    fn unknown() -> Process {
+        Process { threaded: true, ..Process::default() }
+    }
+
     /// Other maps from now on; the old ones stay for samples that were taken before.
     fn begin_again(&mut self, now: Arc<Space>) {
         let before = std::mem::replace(&mut self.now, now);

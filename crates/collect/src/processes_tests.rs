@@ -67,6 +67,26 @@ fn a_process_whose_other_threads_go_on_stays() {
 }
 
 #[test]
+fn only_a_process_that_had_other_threads_is_asked_for_after_its_end() {
+    let mut all = processes();
+    for pid in [7, 8] {
+        fork(&mut all, pid, 1);
+        exec(&mut all, pid, "/bin/cc1");
+    }
+    let thread = ForkOrExit { pid: Pid(8), parent: Pid(8), tid: 9 };
+    take(&mut all, RecordBody::Forked(thread));
+    exit(&mut all, 7);
+    exit(&mut all, 8);
+    let mut asked = Vec::new();
+    all.settle(|pid| {
+        asked.push(pid);
+        true
+    });
+    assert_eq!(asked, [Pid(8)]);
+    assert_eq!(all.len(), 1);
+}
+
+#[test]
 fn maps_before_an_exec_answer_where_the_new_ones_do_not() {
     let mut all = processes();
     all.scanned(Pid(1), "sh", &[mapping(1, "/bin/sh", 0x10_0000)]);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use collect::{CollectError, Collector, Drained, Geometry, Request, Route, Sampled};
+use collect::{CollectError, Collector, Drained, Geometry, Request, Route, Sampled, Taking};
 use vocab::{Cpu, Event, EventCode, Mode};
 
 const SMALL: Geometry = Geometry { ways: 4, bucket_bits: 2, spill_entries: 64 };
@@ -22,7 +22,8 @@ fn sampled(name: &str, config: u64, period: u64) -> Sampled {
 }
 
 fn request(route: Route, geometry: Geometry, events: Vec<Sampled>) -> Request {
-    Request { events, cpus: cpus(), geometry, route, own_threads: Vec::new() }
+    let (cpus, own_threads) = (cpus(), Vec::new());
+    Request { events, cpus, geometry, route, kernel_by_process: true, own_threads }
 }
 
 /// None where this machine does not let us: said, not hidden.
@@ -60,9 +61,15 @@ fn drains(collector: &mut Collector, rounds: usize) -> Drained {
     for round in 0..rounds {
         std::thread::sleep(Duration::from_millis(1));
         collector.attend(|_| {});
-        collector.flip();
+        // Mostly spills, as a busy daemon takes them, and everything at the end.
+        let taking = match round % 4 {
+            3 => Taking::All,
+            _ if round + 1 == rounds => Taking::All,
+            _ => Taking::Spill,
+        };
+        collector.flip(taking);
         let mut handed = 0;
-        let drained = collector.drain(|entry| handed += u64::from(entry.count));
+        let drained = collector.drain(taking, |entry| handed += u64::from(entry.count));
         assert!(drained.adds_up(), "round {round}: {drained:?}");
         assert_eq!(handed, drained.samples);
         all.add(&drained);
@@ -110,8 +117,8 @@ fn a_half_full_spill_wakes_the_reader() {
     stop.store(true, Ordering::Relaxed);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     assert!(woken);
-    collector.flip();
-    let drained = collector.drain(|_| {});
+    collector.flip(Taking::All);
+    let drained = collector.drain(Taking::All, |_| {});
     assert!(drained.adds_up() && drained.spilled >= u64::from(SMALL.wake_at()), "{drained:?}");
 }
 
@@ -144,7 +151,7 @@ fn own_threads_can_be_followed_alone() {
     assert_eq!(all.entries, all.samples + all.lost);
     let mut strangers = 0;
     collector.attend(|_| {});
-    collector.drain(|entry| strangers += u64::from(entry.pid.0 != std::process::id()));
+    collector.drain(Taking::All, |entry| strangers += u64::from(entry.pid.0 != std::process::id()));
     assert_eq!(strangers, 0);
 }
 
@@ -155,4 +162,52 @@ fn what_no_entry_can_hold_is_refused_in_a_sentence() {
     assert!(error.to_string().contains("16777217"));
     let none = request(Route::Program, SMALL, Vec::new());
     assert_eq!(Collector::open(&none).unwrap_err(), CollectError::Events(0));
+}
+
+/// The kernel's places are the same in every process; the program's are not.
+#[test]
+fn kernel_addresses_are_counted_under_one_process_where_they_are_not_kept_apart() {
+    for route in [Route::Program, Route::Ring { chains: false }] {
+        let mut asked = request(route, SMALL, vec![sampled("cpu-clock", 0, 200_000)]);
+        asked.kernel_by_process = false;
+        let Some(mut collector) = open(&asked) else { return };
+        let stop = Arc::new(AtomicBool::new(false));
+        let threads = faulting(&stop);
+        std::thread::sleep(Duration::from_millis(300));
+        collector.attend(|_| {});
+        collector.flip(Taking::All);
+        let (mut kernel, mut user) = (Vec::new(), Vec::new());
+        let drained = collector.drain(Taking::All, |entry| match entry.pc.0 >> 63 {
+            0 => user.push(entry.pid.0),
+            _ => kernel.push(entry.pid.0),
+        });
+        stop.store(true, Ordering::Relaxed);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert!(drained.adds_up(), "{drained:?}");
+        assert!(!kernel.is_empty());
+        assert!(kernel.iter().all(|&pid| pid == 0 || pid == (1 << 24) - 1), "{kernel:?}");
+        assert!(user.iter().all(|&pid| pid > 0 && pid < 1 << 22), "{user:?}");
+    }
+}
+
+/// A CPU that comes gets what the others have; one that goes gives up what it counted.
+#[test]
+fn cpus_that_come_and_go_are_followed_and_every_drain_adds_up() {
+    let all = cpus();
+    for route in [Route::Program, Route::Ring { chains: false }] {
+        let mut asked = request(route, SMALL, vec![sampled("cpu-clock", 0, 200_000)]);
+        asked.cpus.truncate(1);
+        let Some(mut collector) = open(&asked) else { return };
+        drains(&mut collector, 20);
+        assert_eq!(collector.follow_cpus(&all), all[1..]);
+        drains(&mut collector, 20);
+        assert_eq!(collector.follow_cpus(&all), [], "nobody came since");
+        let due = collector.expected()[0];
+        // The first goes: what it owed until then is still owed.
+        assert_eq!(collector.follow_cpus(&all[1..]), []);
+        drains(&mut collector, 20);
+        assert!(collector.expected()[0].samples >= due.samples);
+        assert_eq!(collector.follow_cpus(&all), all[..1]);
+        drains(&mut collector, 20);
+    }
 }

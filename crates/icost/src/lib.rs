@@ -31,6 +31,7 @@ mod player;
 mod ports;
 mod rank;
 pub mod sample;
+pub mod shotgun;
 mod step;
 
 pub use category::{Categories, Category, Kind, Kinds, subsets_of, subsets_up_to};

@@ -19,7 +19,8 @@
 //! schedule: one block on fast, nothing going wrong --> least cycles by instruction
 //!
 //! fast, reference --> event::Counts (totals), core::Account (exact, by instruction),
-//!                     core::Life (every micro-op, for a Watcher such as pmu::Sampler)
+//!                     core::Life (every micro-op, for a Watcher such as pmu::Sampler or
+//!                     monitor::Monitor)
 //! ```
 #![forbid(unsafe_code)]
 
@@ -31,6 +32,7 @@ pub mod fast;
 #[cfg(test)]
 mod kernels;
 pub mod machine;
+pub mod monitor;
 pub mod pmu;
 pub mod program;
 pub mod reference;

@@ -5,13 +5,16 @@
 //! each instruction is the oldest that has not retired: the time in which a sample finds it.
 //!
 //! ```text
-//! filler, jmp ─► before ─► block                 once, entered by a branch or from a known block
+//! filler, jmp ─► before ─► block                 twice, entered by a branch or from a known block
 //! filler, jmp ─► block ─► block ─► … ─► block    a loop: the mean over the later rounds
 //! ```
+//!
+//! The last round counts: by then the code is decoded and its branches are known, as they are in
+//! code that runs often enough to be looked at.
 
 use crate::core::{Ideal, Life, Mode, NOBODY, Settings, Watcher};
 use crate::fast::FastCore;
-use crate::machine::Machine;
+use crate::machine::{CacheFacts, Direction, Machine};
 use crate::stream::{BlockId, Code, CoreListener, StaticBlock};
 
 /// Why an instruction cannot be faster.
@@ -19,12 +22,22 @@ use crate::stream::{BlockId, Code, CoreListener, StaticBlock};
 pub enum StaticWait {
     /// It waits for nothing but its turn.
     Turn,
-    /// A value that another instruction of the block makes, by its place there.
-    Value(usize),
+    /// A value that another instruction of the block makes.
+    Value {
+        /// The place of that instruction.
+        maker: usize,
+        /// Which of its sources, counted from 0, the instruction waits for.
+        operand: usize,
+    },
     /// A value from before the block, or from the round before.
-    Earlier,
-    /// A port that is taken.
+    Earlier {
+        /// Which of its sources.
+        operand: usize,
+    },
+    /// A port that is taken for this cycle.
     Port,
+    /// A unit that works on one thing at a time, such as a divider.
+    Unit,
 }
 
 /// A block's schedule.
@@ -67,35 +80,61 @@ pub fn schedule(
     block: &StaticBlock,
     context: Context<'_>,
 ) -> Schedule {
-    let ideal = Ideal::DATA_MISSES.with(Ideal::CODE_MISSES).with(Ideal::MISPREDICTS);
-    let settings = Settings { mode, ideal };
-    let mut core = FastCore::watched(machine, settings, Lives::default());
-    let entry = |block: &StaticBlock| block.instructions.first().map_or(0, |code| code.pc);
-    let first = match context {
-        Context::After(before) => entry(before),
-        Context::Unknown | Context::Loop => entry(block),
-    };
-    let filler = filler(first);
-    let (mut path, rounds) = match context {
-        Context::Unknown => (vec![&filler], 1),
-        Context::After(before) => (vec![&filler, before], 1),
-        Context::Loop => (vec![&filler], SETTLING + AVERAGED),
-    };
-    path.push(block);
-    for (id, block) in path.iter().enumerate() {
-        core.translated(BlockId(id as u32), block);
+    Scheduler::new(machine, mode).schedule(block, context)
+}
+
+/// Schedules many blocks of one machine.
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    machine: Machine,
+    mode: Mode,
+}
+
+impl Scheduler {
+    /// For a machine. What only misses and wrong guesses would read is made small, because every
+    /// schedule starts from a cold core and large tables would cost more than the block.
+    pub fn new(machine: &Machine, mode: Mode) -> Scheduler {
+        let mut machine = machine.clone();
+        let small = |cache: &mut CacheFacts| (cache.size_kib, cache.ways) = (16, 1);
+        small(&mut machine.caches.l1i);
+        small(&mut machine.caches.l1d);
+        small(&mut machine.caches.l2);
+        machine.caches.l3 = None;
+        let branch = &mut machine.branch;
+        (branch.direction, branch.base_entries) = (Direction::Bimodal, 256);
+        (branch.btb_entries, branch.btb_ways) = (256, 4);
+        Scheduler { machine, mode }
     }
-    for (id, before) in path.iter().enumerate().take(path.len() - 1) {
-        core.executed(BlockId(id as u32), before.instructions.len() as u16, &[]);
+
+    /// The schedule of a block.
+    pub fn schedule(&self, block: &StaticBlock, context: Context<'_>) -> Schedule {
+        let ideal = Ideal::DATA_MISSES.with(Ideal::CODE_MISSES).with(Ideal::MISPREDICTS);
+        let settings = Settings { mode: self.mode, ideal };
+        let mut core = FastCore::watched(&self.machine, settings, Lives::default());
+        let entry = |block: &StaticBlock| block.instructions.first().map_or(0, |code| code.pc);
+        let (path, times, rounds) = match context {
+            Context::Unknown => (vec![block], 2, 1),
+            Context::After(before) => (vec![before, block], 2, 1),
+            Context::Loop => (vec![block], 1, SETTLING + AVERAGED),
+        };
+        let filler = filler(path.first().map_or(0, |first| entry(first)));
+        core.translated(BlockId(0), &filler);
+        for (id, block) in path.iter().enumerate() {
+            core.translated(BlockId(id as u32 + 1), block);
+        }
+        for _ in 0..times {
+            core.executed(BlockId(0), filler.instructions.len() as u16, &[]);
+            for _ in 0..rounds {
+                for (id, block) in path.iter().enumerate() {
+                    core.executed(BlockId(id as u32 + 1), block.instructions.len() as u16, &[]);
+                }
+            }
+        }
+        core.finish();
+        let lives = &core.watcher().0;
+        let averaged = if rounds > 1 { AVERAGED } else { 1 };
+        read(lives, block.instructions.len(), averaged, &self.machine)
     }
-    let (id, length) = (BlockId(path.len() as u32 - 1), block.instructions.len());
-    for _ in 0..rounds {
-        core.executed(id, length as u16, &[]);
-    }
-    core.finish();
-    let lives = &core.watcher().0;
-    let averaged = if rounds > 1 { AVERAGED } else { 1 };
-    read(lives, length, averaged)
 }
 
 /// Keeps every life.
@@ -128,7 +167,7 @@ fn filler(to: u64) -> StaticBlock {
 }
 
 /// Reads the last rounds of the block off the lives.
-fn read(lives: &[Life], length: usize, rounds: usize) -> Schedule {
+fn read(lives: &[Life], length: usize, rounds: usize, machine: &Machine) -> Schedule {
     // The last micro-op of each instruction, in order; those of the rounds are at the end.
     let retired: Vec<usize> = (0..lives.len()).filter(|&k| lives[k].is_last).collect();
     let start = retired.len().saturating_sub(length * rounds);
@@ -144,7 +183,7 @@ fn read(lives: &[Life], length: usize, rounds: usize) -> Schedule {
     let mut instruction = 0;
     for life in lives.iter().skip(begin) {
         if let Some(held) = waits.get_mut(instruction) {
-            *held = stronger(*held, wait(lives, life, begin));
+            *held = stronger(*held, wait(lives, life, begin, machine));
         }
         instruction += usize::from(life.is_last);
     }
@@ -156,25 +195,28 @@ fn stronger(held: StaticWait, new: StaticWait) -> StaticWait {
 }
 
 /// What a micro-op waited for last.
-fn wait(lives: &[Life], life: &Life, begin: usize) -> StaticWait {
+fn wait(lives: &[Life], life: &Life, begin: usize, machine: &Machine) -> StaticWait {
     if life.issued > life.ready {
-        return StaticWait::Port;
+        let is_unit = machine.execution(life.class).is_some_and(|execution| execution.busy > 1);
+        return if is_unit { StaticWait::Unit } else { StaticWait::Port };
     }
-    let known = life.producers.iter().filter(|&&producer| producer != NOBODY);
-    let known = known.filter_map(|&sequence| {
+    let known = life.producers.iter().enumerate().filter(|(_, producer)| **producer != NOBODY);
+    let known = known.filter_map(|(operand, &sequence)| {
         let place = lives.partition_point(|other| other.sequence < sequence);
-        lives.get(place).filter(|other| other.sequence == sequence).map(|other| (place, other))
+        let other = lives.get(place).filter(|other| other.sequence == sequence)?;
+        Some((operand, place, other))
     });
-    let Some((place, latest)) = known.max_by_key(|(_, other)| other.completed) else {
+    let Some((operand, place, latest)) = known.max_by_key(|(_, _, other)| other.completed) else {
         return StaticWait::Turn;
     };
     // An operand that was there when the micro-op came in made nobody wait.
     if latest.completed <= life.dispatched {
         StaticWait::Turn
     } else if place < begin {
-        StaticWait::Earlier
+        StaticWait::Earlier { operand }
     } else {
-        StaticWait::Value(lives[begin..place].iter().filter(|life| life.is_last).count())
+        let maker = lives[begin..place].iter().filter(|life| life.is_last).count();
+        StaticWait::Value { maker, operand }
     }
 }
 
@@ -190,8 +232,9 @@ mod tests {
         let block = block(0x40_0000, &[IMUL_RAX_RAX, IMUL_RAX_RAX, IMUL_RAX_RAX]);
         let found = schedule(&machine, Mode::Native, &block, Context::Loop);
         assert_eq!(found.head_cycles, [3.0, 3.0, 3.0]);
-        assert_eq!(found.waits[1..], [StaticWait::Value(0), StaticWait::Value(1)]);
-        assert_eq!(found.waits[0], StaticWait::Earlier);
+        let value = |maker| StaticWait::Value { maker, operand: 0 };
+        assert_eq!(found.waits[1..], [value(0), value(1)]);
+        assert_eq!(found.waits[0], StaticWait::Earlier { operand: 0 });
     }
 
     #[test]
@@ -211,7 +254,7 @@ mod tests {
         let alone = schedule(&machine, Mode::Native, &after, Context::Unknown);
         let behind = schedule(&machine, Mode::Native, &after, Context::After(&before));
         assert!(behind.cycles() <= alone.cycles() + 1.0, "the wait is the division's own");
-        assert_eq!(behind.waits, [StaticWait::Earlier]);
+        assert!(matches!(behind.waits[..], [StaticWait::Earlier { .. }]), "{:?}", behind.waits);
         assert_eq!(alone.waits, [StaticWait::Turn]);
     }
 

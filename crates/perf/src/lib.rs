@@ -56,7 +56,7 @@ pub use held::{ExecFailed, Held, Running};
 pub use hypervisor::hypervisor_name;
 pub use open::{probe, probe_system_wide};
 pub use page::UserPages;
-pub use record::{ForkOrExit, Mapping, Record, RecordBody, SampleMode, parse_record};
+pub use record::{ForkOrExit, Mapping, Record, RecordBody, SampleMode, parse_body, parse_record};
 pub use refusal::Refusal;
 pub use ring::{Ring, RingRead};
 pub use sampler::{Precision, Rate, Sampler, SamplerExtras, SamplerRequest};

@@ -125,7 +125,7 @@ pub fn parse_record(bytes: &[u8]) -> Option<Record> {
     }
     let (body, trailer) = body.split_at_checked(body.len().checked_sub(TRAILER)?)?;
     let time_ns = Cursor { bytes: trailer.get(8..)? }.u64()?;
-    let body = other(kind, misc, Cursor { bytes: body })?;
+    let body = parse_body(kind, misc, body)?;
     Some(Record { time_ns, body })
 }
 
@@ -142,7 +142,10 @@ fn sample(mut from: Cursor<'_>, misc: u16) -> Option<Record> {
     Some(Record { time_ns, body: RecordBody::Sample { mode, pid, pc, cpu } })
 }
 
-fn other(kind: u32, misc: u16, mut from: Cursor<'_>) -> Option<RecordBody> {
+/// What a record that is no sample says, from what is between its header and its trailer; files
+/// hold the same records with other trailers.
+pub fn parse_body(kind: u32, misc: u16, body: &[u8]) -> Option<RecordBody> {
+    let mut from = Cursor { bytes: body };
     Some(match kind {
         kind::MMAP | kind::MMAP2 => RecordBody::Mapped(mapping(kind, misc, from)?),
         kind::COMM => {

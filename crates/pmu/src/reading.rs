@@ -19,4 +19,12 @@ impl Reading {
     pub fn anchors(&self, anchors: usize) -> &[u64] {
         self.counts.get(..anchors).unwrap_or_default()
     }
+
+    /// Instructions per cycle, where these are the first two anchors.
+    pub(crate) fn instructions_per_cycle(&self) -> f64 {
+        match self.counts.get(..2) {
+            Some(&[cycles, instructions]) if cycles > 0 => instructions as f64 / cycles as f64,
+            _ => 0.0,
+        }
+    }
 }

@@ -37,6 +37,7 @@ pub mod rows;
 pub mod run;
 pub mod smoke;
 pub mod suite;
+pub mod witness;
 pub mod work;
 
 pub use cli::main;

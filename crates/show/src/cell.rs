@@ -1,6 +1,6 @@
 //! One value, as a person reads it.
 
-use metrology::Interval;
+use metrology::{Coverage, Interval, share};
 use vocab::Count;
 
 use crate::clean;
@@ -54,6 +54,14 @@ impl Cell {
     /// Text from anything that becomes a string.
     pub fn text(text: impl Into<String>) -> Cell {
         Cell::Text(text.into())
+    }
+
+    /// So many samples of so many, with what that leaves open at 95 %.
+    pub fn share_of(count: Count, whole: Count) -> Cell {
+        match share(count.0, whole.0, Coverage::P95) {
+            Some((value, interval)) => Cell::Estimate(value, interval, Unit::Share),
+            None => Cell::NotCounted("no samples".into()),
+        }
     }
 
     /// As a person reads it.
@@ -132,7 +140,6 @@ fn estimate(value: f64, interval: Interval, unit: Unit) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use metrology::{Coverage, share};
 
     #[test]
     fn digits_are_grouped_by_thousands() {

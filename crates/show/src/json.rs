@@ -41,7 +41,7 @@ fn rows(table: &Table) -> Value {
             let kept = table.columns.iter().zip(cells).filter(|(c, _)| c.shown != Shown::InText);
             Some(kept.map(|(c, v)| (c.key.to_owned(), cell(v))).collect())
         }
-        Row::Gap(_) => None,
+        Row::Gap(_) | Row::Aside(..) => None,
     };
     Value::Array(table.rows.iter().filter_map(row).collect())
 }

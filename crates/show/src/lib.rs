@@ -11,6 +11,7 @@
 //! View ─┬─ render_text(width, colour) ── lines for a person ─── render_svg: a picture of them
 //!       ├─ Live::paint(text) ────────── the same lines, painted in place
 //!       └─ render_json() ─────────────── {"schema":"whither.run","version":1, section: …}
+//! Graph ── render_graph_svg, render_graph_dot        stacks ── render_flame_svg
 //! ```
 #![forbid(unsafe_code)]
 
@@ -18,6 +19,8 @@ mod bar;
 mod cell;
 mod clean;
 mod colour;
+mod flame;
+mod graph;
 mod json;
 mod live;
 mod stack;
@@ -30,6 +33,8 @@ pub use bar::bar;
 pub use cell::{Cell, Unit, duration};
 pub use clean::clean;
 pub use colour::{Colour, Tone};
+pub use flame::render_flame_svg;
+pub use graph::{Graph, Node, Way, render_graph_dot, render_graph_svg};
 pub use json::render_json;
 pub use live::Live;
 pub use stack::Part;

@@ -9,10 +9,11 @@ use crate::{Align, Colour, Column, Row, Shown, Table, Tone, clean};
 const LEAST_WRAP: usize = 20;
 
 pub(crate) fn lines(table: &Table, width: usize, colour: Colour) -> Vec<String> {
-    let shown: Vec<&Column> = table.columns.iter().filter(|c| c.shown != Shown::InJson).collect();
+    let shown: Vec<&Column> = table.columns.iter().filter(|c| is_shown(c, width)).collect();
     let limit = table.text_rows.unwrap_or(usize::MAX);
-    let visible = table.rows.iter().filter(|row| !matches!(row, Row::InJson(_)));
-    let rows: Vec<Line> = visible.clone().take(limit).map(|row| Line::of(table, row)).collect();
+    let visible = table.rows.iter().filter(|row| row.is_in_text());
+    let rows: Vec<Line> =
+        visible.clone().take(limit).map(|row| Line::of(table, row, width)).collect();
     let layout = Layout { widths: widths(&shown, &rows, width), columns: shown };
     let mut lines = Vec::new();
     if layout.columns.iter().any(|column| !column.heading.is_empty()) {
@@ -25,6 +26,11 @@ pub(crate) fn lines(table: &Table, width: usize, colour: Colour) -> Vec<String> 
                 lines.extend(layout.place(texts).iter().map(|l| colour.paint(*tone, l)));
             }
             Line::Gap(what) => lines.push(colour.paint(Tone::Faint, &format!("  … {what}"))),
+            Line::Aside(tone, under, what) => {
+                lines.extend(
+                    layout.aside(under, what, width).iter().map(|l| colour.paint(*tone, l)),
+                );
+            }
         }
     }
     let more = visible.count().saturating_sub(limit);
@@ -34,21 +40,27 @@ pub(crate) fn lines(table: &Table, width: usize, colour: Colour) -> Vec<String> 
     lines
 }
 
+/// Whether the text form has a column, on a page of this width.
+fn is_shown(column: &Column, width: usize) -> bool {
+    column.shown != Shown::InJson && column.page_min <= width
+}
+
 /// A row as text, the columns of JSON left out.
 enum Line {
     Texts(Tone, Vec<String>),
     Gap(String),
+    Aside(Tone, &'static str, String),
 }
 
 impl Line {
-    fn of(table: &Table, row: &Row) -> Line {
+    fn of(table: &Table, row: &Row, width: usize) -> Line {
         match row {
             Row::Cells(tone, cells) => {
-                let shown =
-                    table.columns.iter().zip(cells).filter(|(c, _)| c.shown != Shown::InJson);
+                let shown = table.columns.iter().zip(cells).filter(|(c, _)| is_shown(c, width));
                 Line::Texts(*tone, shown.map(|(_, cell)| cell.to_text()).collect())
             }
             Row::Gap(what) => Line::Gap(clean(what).into_owned()),
+            Row::Aside(tone, under, what) => Line::Aside(*tone, under, clean(what).into_owned()),
             Row::InJson(_) => Line::Gap(String::new()),
         }
     }
@@ -60,7 +72,7 @@ fn widths(columns: &[&Column], rows: &[Line], page: usize) -> Vec<usize> {
     let widest = |(place, column): (usize, &&Column)| {
         let cells = rows.iter().filter_map(|row| match row {
             Line::Texts(_, texts) => texts.get(place).map(|text| length(text)),
-            Line::Gap(_) => None,
+            Line::Gap(_) | Line::Aside(..) => None,
         });
         cells.chain([length(column.heading)]).max().unwrap_or(0)
     };
@@ -83,6 +95,17 @@ struct Layout<'a> {
 }
 
 impl Layout<'_> {
+    /// A line that begins where a column does, cut at the page's edge: it explains what stands
+    /// beside it, and wrapped it would look like something else.
+    fn aside(&self, under: &str, what: &str, page: usize) -> Vec<String> {
+        let place = self.columns.iter().position(|column| column.key == under);
+        let before = self.widths.iter().take(place.unwrap_or(0)).map(|width| width + 2);
+        let indent = before.sum::<usize>() + 2;
+        let room = page.saturating_sub(indent).max(LEAST_WRAP);
+        let kept: String = what.chars().take(room).collect();
+        vec![format!("{}{kept}", " ".repeat(indent)).trim_end().to_owned()]
+    }
+
     /// One row as one or more lines.
     fn place(&self, texts: &[String]) -> Vec<String> {
         let cells: Vec<Vec<String>> =
@@ -172,6 +195,31 @@ mod tests {
             "          must wrap",
         ];
         assert_eq!(lines(&table, 30, Colour::Off), expected);
+    }
+
+    #[test]
+    fn a_narrow_page_leaves_columns_out_and_asides_begin_under_theirs() {
+        let table = Table {
+            columns: vec![
+                Column::number("n", "n"),
+                Column::number("m", "more").on_pages_of(40),
+                Column::text("w", "what"),
+            ],
+            rows: vec![
+                Row::Aside(
+                    Tone::Plain,
+                    "w",
+                    "a line of source that is too long for the page".into(),
+                ),
+                Row::Cells(Tone::Plain, vec![Cell::Hex(1), Cell::Hex(2), Cell::text("x")]),
+            ],
+            text_rows: None,
+        };
+        let narrow = ["    n  what", "       a line of source that i", "  0x1  x"];
+        assert_eq!(lines(&table, 30, Colour::Off), narrow);
+        let wide =
+            ["    n  more  what", "             a line of source that is to", "  0x1   0x2  x"];
+        assert_eq!(lines(&table, 40, Colour::Off), wide);
     }
 
     #[test]

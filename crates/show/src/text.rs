@@ -30,7 +30,7 @@ pub fn render_text(view: &View, page: Page) -> String {
 fn is_empty(section: &Section) -> bool {
     match &section.body {
         Body::Facts(facts) => facts.is_empty(),
-        Body::Table(table) => table.rows.is_empty(),
+        Body::Table(table) => !table.rows.iter().any(crate::Row::is_in_text),
         Body::Tables(tables) => tables.is_empty(),
         Body::Stack(parts) => parts.is_empty(),
         Body::Prose(sentences) => sentences.is_empty(),

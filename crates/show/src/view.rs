@@ -88,6 +88,8 @@ pub struct Column {
     pub align: Align,
     /// Which form has it.
     pub shown: Shown,
+    /// The narrowest page that has room for it.
+    pub page_min: usize,
 }
 
 /// Which form of a view has a column.
@@ -104,17 +106,22 @@ pub enum Shown {
 impl Column {
     /// A column of text.
     pub const fn text(key: &'static str, heading: &'static str) -> Column {
-        Column { key, heading, align: Align::Left, shown: Shown::Everywhere }
+        Column { key, heading, align: Align::Left, shown: Shown::Everywhere, page_min: 0 }
     }
 
     /// A column of numbers.
     pub const fn number(key: &'static str, heading: &'static str) -> Column {
-        Column { key, heading, align: Align::Right, shown: Shown::Everywhere }
+        Column { key, heading, align: Align::Right, shown: Shown::Everywhere, page_min: 0 }
     }
 
     /// The same column, left out of the text form.
     pub const fn only_in_json(self) -> Column {
         Column { shown: Shown::InJson, ..self }
+    }
+
+    /// The same column, left out of text that is narrower than this.
+    pub const fn on_pages_of(self, page_min: usize) -> Column {
+        Column { page_min, ..self }
     }
 
     /// The same column, left out of JSON.
@@ -132,6 +139,15 @@ pub enum Row {
     InJson(Vec<Cell>),
     /// Something was left out here, and what. Absent from JSON.
     Gap(String),
+    /// A line between the others that begins under a column, by the column's key. Absent from JSON.
+    Aside(Tone, &'static str, String),
+}
+
+impl Row {
+    /// Whether the text form shows it.
+    pub(crate) fn is_in_text(&self) -> bool {
+        !matches!(self, Row::InJson(_))
+    }
 }
 
 /// Rows under columns.

@@ -17,7 +17,7 @@ use crate::varint::Input;
 
 mod maps;
 
-use maps::Maps;
+pub use maps::Maps;
 
 /// Where code is in a file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

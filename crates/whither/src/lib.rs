@@ -10,27 +10,39 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod annotate;
+mod calc;
 mod calibrate;
+mod cfg;
 mod cli;
+mod count;
 mod daemon;
 mod database;
+mod diff;
 mod doctor;
+mod examined;
+mod export;
 mod failure;
 mod generate;
 mod host_events;
 mod icost;
 mod import;
 mod list;
+mod listing;
 mod measure;
 mod model;
 mod modelled_counters;
 mod output;
+mod pager;
 mod prof;
 mod progress;
 mod record;
 mod run;
+mod sampled;
 mod ssb;
 mod stat;
+mod stats;
+mod summary;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -63,6 +75,14 @@ fn execute(plan: &Plan) -> Result<u8, Failure> {
         Job::Record(job) => record::record(job, &plan.output),
         Job::Import(job) => import::import(job, &plan.output),
         Job::Prof(job) => prof::prof(job, &plan.output),
+        Job::Annotate(job) => annotate::annotate(job, &plan.output),
+        Job::Calc(job) => calc::calc(job, &plan.output),
+        Job::Summary(job) => summary::summary(job, &plan.output),
+        Job::Cfg(job) => cfg::cfg(job, &plan.output),
+        Job::Stats(job) => stats::stats(job, &plan.output),
+        Job::Diff(job) => diff::diff(job, &plan.output),
+        Job::Count(job) => count::count(job, &plan.output),
+        Job::Export(job) => export::export(job, &plan.output),
         Job::Doctor => plan.output.write(&doctor::doctor()).map(|()| 0),
         Job::List(job) => list::list(job, &plan.output).map(|()| 0),
         Job::Completions(shell) => generate::completions(*shell, &plan.output).map(|()| 0),

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use show::{Colour, Page, View, render_json, render_svg, render_text};
 
 use crate::failure::{ERROR, Failure};
+use crate::pager;
 
 /// Columns where there is no terminal to ask.
 const PLAIN_WIDTH: usize = 100;
@@ -38,6 +39,8 @@ pub(crate) struct Output {
     pub(crate) stream: Stream,
     /// Instead of the stream.
     pub(crate) file: Option<PathBuf>,
+    /// Whether a person may turn the pages of what does not fit on a screen.
+    pub(crate) pages: bool,
     /// The status of a failure to write.
     pub(crate) failure_status: u8,
 }
@@ -71,6 +74,9 @@ impl Output {
                     )
                     .remedy("name another file with -o")
                 });
+            }
+            (None, Stream::Stdout) if self.pages && self.is_terminal() && !self.json => {
+                pager::write(text)
             }
             (None, Stream::Stdout) => io::stdout().write_all(text.as_bytes()),
             (None, Stream::Stderr) => io::stderr().write_all(text.as_bytes()),

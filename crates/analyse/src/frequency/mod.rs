@@ -9,10 +9,14 @@ mod classes;
 #[cfg(test)]
 mod classes_tests;
 mod cluster;
+mod estimate;
+mod evidence;
 mod solve;
 #[cfg(test)]
 mod solve_tests;
 
 pub use classes::{Classes, classes};
 pub use cluster::{ClassFrequency, ClassMember, Confidence, in_order_frequency};
+pub(crate) use estimate::{Frequencies, estimate, trust};
+pub(crate) use evidence::{Counted, Evidence};
 pub use solve::{FlowSolution, Seen, nearest_flow};

@@ -10,6 +10,7 @@
 
 mod chains;
 mod pace;
+mod presence;
 mod program;
 mod ring;
 
@@ -22,7 +23,7 @@ use vocab::{Cpu, Event};
 pub use chains::{Chain, ChainTable};
 pub use pace::Expected;
 
-use crate::table::{Drained, Entry, Geometry};
+use crate::table::{Drained, Entry, Geometry, Taking};
 use program::ProgramRoute;
 use ring::RingRoute;
 
@@ -66,6 +67,9 @@ pub struct Request {
     pub geometry: Geometry,
     /// The way.
     pub route: Route,
+    /// Whether places in the kernel are counted process by process. If not, most of what short
+    /// processes do in the kernel falls on few entries.
+    pub kernel_by_process: bool,
     /// The threads to follow, for [`Route::Own`].
     pub own_threads: Vec<u32>,
 }
@@ -165,6 +169,15 @@ impl Collector {
         Ok(())
     }
 
+    /// Follows CPUs as they come and go: returns those that were opened anew, since they have come
+    /// or come back. To be called now and then, with those that are online.
+    pub fn follow_cpus(&mut self, online: &[Cpu]) -> Vec<Cpu> {
+        match &mut self.route {
+            Routed::Program(route) => route.follow_cpus(online),
+            Routed::Ring(route) => route.follow_cpus(online),
+        }
+    }
+
     /// For `poll`: readable when something fills up.
     pub fn raw_fds(&self) -> Vec<RawFd> {
         match &self.route {
@@ -182,18 +195,20 @@ impl Collector {
         }
     }
 
-    /// Turns collection to fresh tables, so that what was counted until now can be taken.
-    pub fn flip(&mut self) {
+    /// Turns collection to fresh spills, or to fresh tables too, so that what was counted until now
+    /// can be taken.
+    pub fn flip(&mut self, taking: Taking) {
         if let Routed::Program(route) = &mut self.route {
-            route.flip();
+            route.flip(taking);
         }
     }
 
-    /// Hands out everything counted before the last [`Collector::flip`], one CPU after the other.
-    pub fn drain(&mut self, each: impl FnMut(Entry)) -> Drained {
+    /// Hands out what the [`Collector::flip`] before, of the same kind, turned away from, one CPU
+    /// after the other.
+    pub fn drain(&mut self, taking: Taking, each: impl FnMut(Entry)) -> Drained {
         match &mut self.route {
-            Routed::Program(route) => route.drain(each),
-            Routed::Ring(route) => route.drain(each),
+            Routed::Program(route) => route.drain(taking, each),
+            Routed::Ring(route) => route.drain(taking, each),
         }
     }
 

@@ -10,9 +10,10 @@ use vocab::{Cpu, EventId};
 
 use super::chains::ChainTable;
 use super::pace::{Expected, Paced, Pacer, sum};
+use super::presence::Presence;
 use super::program::begin;
 use super::{CollectError, Request};
-use crate::table::{Drained, Entry, Hash, PlainTable, Replacement, TableShape};
+use crate::table::{Drained, Entry, Hash, PlainTable, Replacement, TableShape, Taking};
 
 /// Pages of each ring.
 const RING_PAGES: usize = 128;
@@ -22,11 +23,12 @@ const SPILL: usize = 1 << 14;
 /// Rings and the table behind them.
 #[derive(Debug)]
 pub(super) struct RingRoute {
-    /// First to go: they use the events.
-    pacers: Vec<Pacer>,
     /// A thread's event moves with it: its period is left alone.
     own: bool,
     cpus: Vec<OneCpu>,
+    /// What CPUs that are gone owed.
+    past: Vec<Expected>,
+    seed: u64,
     request: Request,
     chains: bool,
     /// Events of single threads; they write into the rings above.
@@ -34,12 +36,17 @@ pub(super) struct RingRoute {
     table: PlainTable,
     spill: Vec<Entry>,
     chains_seen: ChainTable,
-    counts: Drained,
+    /// Samples that were sent and have not left with a drain, and those that were not.
+    entries: u64,
+    lost: u64,
     throttled: u64,
 }
 
 #[derive(Debug)]
 struct OneCpu {
+    /// First to go: it uses the events.
+    pacer: Option<Pacer>,
+    presence: Presence,
     cpu: Cpu,
     events: Arc<Vec<Paced>>,
     rings: Vec<Ring>,
@@ -62,9 +69,10 @@ impl RingRoute {
             }
         }
         let mut route = RingRoute {
-            pacers: Vec::new(),
             own,
             cpus,
+            past: Vec::new(),
+            seed: 0,
             request: request.clone(),
             chains,
             followed: Vec::new(),
@@ -76,7 +84,8 @@ impl RingRoute {
             }),
             spill: Vec::new(),
             chains_seen: ChainTable::default(),
-            counts: Drained::default(),
+            entries: 0,
+            lost: 0,
             throttled: 0,
         };
         if own {
@@ -89,11 +98,37 @@ impl RingRoute {
         for one in &self.cpus {
             begin(&one.events)?;
         }
-        if !self.own {
-            let start = |one: &OneCpu| Pacer::start(one.cpu, Arc::clone(&one.events), seed);
-            self.pacers = self.cpus.iter().map(start).collect();
+        self.seed = seed;
+        for one in self.cpus.iter_mut().filter(|_| !self.own) {
+            one.pacer = Some(Pacer::start(one.cpu, Arc::clone(&one.events), seed));
         }
         Ok(())
+    }
+
+    /// Where single threads are followed they are followed on the CPUs of the beginning.
+    pub(super) fn follow_cpus(&mut self, online: &[Cpu]) -> Vec<Cpu> {
+        let mut opened = Vec::new();
+        for one in self.cpus.iter_mut().filter(|_| !self.own) {
+            one.presence.look(one.cpu, online, &one.events);
+            if !one.presence.is_here() {
+                one.pacer = None;
+            }
+        }
+        for &cpu in online.iter().filter(|_| !self.own) {
+            let is_here = |one: &OneCpu| one.cpu == cpu && one.presence.is_here();
+            if self.cpus.iter().any(is_here) {
+                continue;
+            }
+            // One that cannot be opened is tried again the next time.
+            if let Ok(mut one) = open_cpu(&self.request, self.chains, Scope::Everyone, cpu)
+                && begin(&one.events).is_ok()
+            {
+                one.pacer = Some(Pacer::start(cpu, Arc::clone(&one.events), self.seed));
+                self.cpus.push(one);
+                opened.push(cpu);
+            }
+        }
+        opened
     }
 
     pub(super) fn raw_fds(&self) -> Vec<RawFd> {
@@ -103,52 +138,87 @@ impl RingRoute {
 
     /// Reads every ring once.
     pub(super) fn attend(&mut self, mut other: impl FnMut(Record)) -> bool {
-        let RingRoute { cpus, table, spill, chains_seen, counts, throttled, chains, .. } = self;
+        let RingRoute {
+            cpus,
+            table,
+            spill,
+            chains_seen,
+            entries,
+            lost,
+            throttled,
+            chains,
+            request,
+            ..
+        } = self;
         for one in cpus {
             for (paced, ring) in one.events.iter().zip(&mut one.rings) {
                 let read = ring.drain(|bytes| {
                     let Some(record) = parse_record(bytes) else {
-                        counts.entries += 1;
-                        counts.lost += 1;
+                        *entries += 1;
+                        *lost += 1;
                         return;
                     };
                     match record.body {
                         RecordBody::Sample { pid, pc, .. } => {
-                            counts.entries += 1;
-                            spill.extend(table.count(pid, pc, paced.id));
+                            *entries += 1;
+                            let under = match request.kernel_by_process {
+                                true => pid,
+                                false => Entry::counted_under(pid, pc),
+                            };
+                            spill.extend(table.count(under, pc, paced.id));
                             match chains.then(|| parse_chain(bytes)) {
                                 Some(Some(chain)) => chains_seen.count(pid, paced.id, chain),
                                 Some(None) => chains_seen.without += 1,
                                 None => {}
                             }
                         }
-                        RecordBody::Lost(lost) => {
-                            counts.entries += lost.0;
-                            counts.lost += lost.0;
+                        RecordBody::Lost(count) => {
+                            *entries += count.0;
+                            *lost += count.0;
                         }
                         RecordBody::Throttled => *throttled += 1,
                         _ => other(record),
                     }
                 });
                 if read.skipped_bytes > 0 {
-                    counts.entries += 1;
-                    counts.lost += 1;
+                    *entries += 1;
+                    *lost += 1;
                 }
             }
         }
         spill.len() >= SPILL
     }
 
-    pub(super) fn drain(&mut self, mut each: impl FnMut(Entry)) -> Drained {
-        let mut drained = std::mem::take(&mut self.counts);
-        drained.inserted = std::mem::take(&mut self.table.inserted);
-        drained.spilled = self.spill.len() as u64;
-        for entry in self.spill.drain(..).chain(self.table.drain()) {
+    pub(super) fn drain(&mut self, taking: Taking, mut each: impl FnMut(Entry)) -> Drained {
+        let mut drained = Drained {
+            inserted: std::mem::take(&mut self.table.inserted),
+            spilled: self.spill.len() as u64,
+            lost: std::mem::take(&mut self.lost),
+            ..Drained::default()
+        };
+        let mut hand_out = |entry: Entry| {
             drained.samples += u64::from(entry.count);
             drained.handed += 1;
             each(entry);
+        };
+        self.spill.drain(..).for_each(&mut hand_out);
+        if taking == Taking::All {
+            self.table.drain().for_each(&mut hand_out);
+            drained.entries = std::mem::take(&mut self.entries);
+        } else {
+            // The rest is in the table still.
+            drained.entries = drained.samples + drained.lost;
+            self.entries = self.entries.saturating_sub(drained.entries);
         }
         self.spill.shrink_to(SPILL);
+        let past = &mut self.past;
+        self.cpus.retain_mut(|one| {
+            let stays = taking == Taking::Spill || one.presence.after_drain();
+            if !stays {
+                past.extend(one.events.iter().map(Paced::expected));
+            }
+            stays
+        });
         drained
     }
 
@@ -157,7 +227,8 @@ impl RingRoute {
     }
 
     pub(super) fn expected(&self) -> Vec<Expected> {
-        sum(self.cpus.iter().flat_map(|one| one.events.iter()).map(Paced::expected))
+        let now = self.cpus.iter().flat_map(|one| one.events.iter()).map(Paced::expected);
+        sum(now.chain(self.past.iter().copied()))
     }
 
     pub(super) fn throttled(&self) -> u64 {
@@ -217,5 +288,5 @@ fn open_cpu(
         rings.push(event.ring(RING_PAGES).map_err(refused)?);
         events.push(Paced::new(event, id, sampled));
     }
-    Ok(OneCpu { cpu, events: Arc::new(events), rings })
+    Ok(OneCpu { pacer: None, presence: Presence::NEW, cpu, events: Arc::new(events), rings })
 }

@@ -21,6 +21,9 @@ pub struct Entry {
 
 /// Bits of a pid. The kernel never gives out more than 22 (`PID_MAX_LIMIT`).
 pub(crate) const PID_BITS: u32 = 24;
+/// Stands for whichever process was in the kernel. The kernel's places are the same in all of them,
+/// so that entries need not differ by process; the idle task (0) stays itself.
+pub(crate) const ANY_PID: Pid = Pid((1 << PID_BITS) - 1);
 /// Events that fit.
 pub(crate) const EVENTS: u16 = 1 << 8;
 pub(super) const COUNT_SHIFT: u32 = 32;
@@ -35,6 +38,11 @@ impl Entry {
             event: EventId((rest >> PID_BITS) as u16 & (EVENTS - 1)),
             count,
         })
+    }
+
+    /// The process under which an address is counted where the kernel's are not kept apart.
+    pub(crate) fn counted_under(pid: Pid, pc: Pc) -> Pid {
+        if (pc.0 as i64) < 0 && pid != Pid(0) { ANY_PID } else { pid }
     }
 
     /// The second word without the count.

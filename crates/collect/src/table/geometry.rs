@@ -11,13 +11,17 @@ pub(super) const HEAD_BYTES: u32 = 4096;
 pub(super) mod head {
     pub(crate) const BEGUN: i16 = 0;
     pub(crate) const ENDED: i16 = 8;
+    /// Bit 0: the table that is counted in; bit 1: the spill.
     pub(crate) const ACTIVE: i16 = 64;
-    pub(crate) const HALVES: i32 = 128;
+    pub(crate) const TABLES: i32 = 128;
+    pub(crate) const SPILLS: i32 = 256;
     pub(crate) const HALF_SHIFT: i32 = 6;
-    /// Within a half's counters.
+    /// Within a table's counters.
     pub(crate) const ENTRIES: i16 = 0;
-    pub(crate) const INSERTED: i16 = 8;
-    pub(crate) const SPILLED: i16 = 16;
+    /// Within a spill's.
+    pub(crate) const INSERTED: i16 = 0;
+    pub(crate) const SPILLED: i16 = 8;
+    pub(crate) const SPILLED_SAMPLES: i16 = 16;
     pub(crate) const LOST: i16 = 24;
 }
 

@@ -3,7 +3,7 @@
 use perf::{Alu, Assembler, CURRENT_PID_TGID, FORCE_WAKEUP, If, Label, RING_THE_BELL, Reg, Width};
 use vocab::EventId;
 
-use super::entry::{COUNT_SHIFT, PID_BITS};
+use super::entry::{ANY_PID, COUNT_SHIFT, PID_BITS};
 use super::geometry::{ENTRY_BYTES, Geometry, head};
 use super::plain::{KEY_FACTOR, PC_FACTOR};
 
@@ -24,6 +24,8 @@ pub struct Handler {
     pub bell: Option<i32>,
     /// The event.
     pub event: EventId,
+    /// Whether places in the kernel are counted process by process.
+    pub kernel_by_process: bool,
 }
 
 /// Registers through the whole program.
@@ -76,17 +78,27 @@ fn begin(code: &mut Assembler, made_for: &Handler) {
     code.call(CURRENT_PID_TGID);
     code.alu(Alu::ShiftRight, Reg::R0, 32);
     code.alu_reg(Alu::Move, KEY, Reg::R0);
+    code.load(Width::Double, PC, CONTEXT, PC_AT);
+    if !made_for.kernel_by_process {
+        // Kernel addresses are those with the highest bit; the idle task stays apart.
+        let keep = code.label();
+        code.alu_reg(Alu::Move, Reg::R1, PC);
+        code.alu(Alu::ShiftRight, Reg::R1, 63);
+        code.jump_if(If::Equal, Reg::R1, 0, keep);
+        code.jump_if(If::Equal, KEY, 0, keep);
+        code.alu(Alu::Move, KEY, ANY_PID.0 as i32);
+        code.bind(keep);
+    }
     if made_for.event.0 > 0 {
         code.constant(Reg::R1, u64::from(made_for.event.0) << PID_BITS);
         code.alu_reg(Alu::Or, KEY, Reg::R1);
     }
-    code.load(Width::Double, PC, CONTEXT, PC_AT);
     code.load(Width::Double, HALF, BASE, head::ACTIVE);
     code.alu(Alu::And, HALF, 1);
     code.alu_reg(Alu::Move, COUNTERS, HALF);
     code.alu(Alu::ShiftLeft, COUNTERS, head::HALF_SHIFT);
     code.alu_reg(Alu::Add, COUNTERS, BASE);
-    code.alu(Alu::Add, COUNTERS, head::HALVES);
+    code.alu(Alu::Add, COUNTERS, head::TABLES);
     bump(code, COUNTERS, head::ENTRIES);
 }
 
@@ -150,6 +162,15 @@ fn evict(code: &mut Assembler, made_for: &Handler) {
     let geometry = &made_for.geometry;
     let last = at(geometry.ways - 1);
     let (full, done) = (code.label(), code.label());
+    // The spill is asked for only now: a flip between then and now does no harm, since the daemon
+    // waits for every handler that may have seen the old one.
+    code.load(Width::Double, HALF, BASE, head::ACTIVE);
+    code.alu(Alu::ShiftRight, HALF, 1);
+    code.alu(Alu::And, HALF, 1);
+    code.alu_reg(Alu::Move, COUNTERS, HALF);
+    code.alu(Alu::ShiftLeft, COUNTERS, head::HALF_SHIFT);
+    code.alu_reg(Alu::Add, COUNTERS, BASE);
+    code.alu(Alu::Add, COUNTERS, head::SPILLS);
     bump(code, COUNTERS, head::INSERTED);
     code.load(Width::Double, Reg::R1, BUCKET, last + 8);
     code.alu_reg(Alu::Move, Reg::R2, Reg::R1);
@@ -157,6 +178,10 @@ fn evict(code: &mut Assembler, made_for: &Handler) {
     code.jump_if(If::Equal, Reg::R2, 0, done);
     code.load(Width::Double, Reg::R0, COUNTERS, head::SPILLED);
     code.jump_if(If::AtLeast, Reg::R0, geometry.spill_entries as i32, full);
+    // The registers of the interrupted program are not needed any more.
+    code.load(Width::Double, CONTEXT, COUNTERS, head::SPILLED_SAMPLES);
+    code.alu_reg(Alu::Add, CONTEXT, Reg::R2);
+    code.store(Width::Double, COUNTERS, head::SPILLED_SAMPLES, CONTEXT);
     // The place in the spill.
     code.alu(Alu::Mul, HALF, geometry.spill_bytes() as i32);
     code.alu_reg(Alu::Add, HALF, BASE);

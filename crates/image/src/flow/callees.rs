@@ -82,14 +82,22 @@ impl<'a> Callees<'a> {
     ///
     /// None if the image does not hold its code.
     pub fn flow_of(&self, procedure: &Procedure) -> Option<FlowGraph> {
+        Some(self.flow_and_parts_of(procedure)?.0)
+    }
+
+    /// The same, with the code that it was read from.
+    pub fn flow_and_parts_of(
+        &self,
+        procedure: &Procedure,
+    ) -> Option<(FlowGraph, Vec<CodePart<'a>>)> {
         let mut parts = vec![self.part(procedure)?];
         let alone = FlowGraph::build(&parts, self);
         let cold = self.moved_away(procedure, &alone);
         if cold.is_empty() {
-            return Some(alone);
+            return Some((alone, parts));
         }
         parts.extend(cold.iter().filter_map(|procedure| self.part(procedure)));
-        Some(FlowGraph::build(&parts, self))
+        Some((FlowGraph::build(&parts, self), parts))
     }
 
     fn part(&self, procedure: &Procedure) -> Option<CodePart<'a>> {

@@ -1,5 +1,6 @@
 //! The life of every micro-op, for those who listen.
 
+use crate::cause::Cause;
 use crate::machine::Class;
 use crate::units::Level;
 use crate::uop::Flow;
@@ -79,6 +80,21 @@ pub struct Life {
     pub missed_tlb: bool,
 }
 
+/// A row of cycles in which nothing retired, and what is to blame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stalled {
+    /// The static instruction whose retirement ended it: the oldest meanwhile.
+    pub instruction: u32,
+    /// Its cycles.
+    pub cycles: u64,
+    /// How many of them the window was empty, refilling included.
+    pub front_cycles: u64,
+    /// What held the front up.
+    pub front: Cause,
+    /// What the oldest micro-op was busy with during the rest.
+    pub work: Cause,
+}
+
 /// Is told of every micro-op in program order, once its branch outcome is known.
 pub trait Watcher: Send {
     /// Whether anyone listens; when not, nothing is put together.
@@ -86,6 +102,9 @@ pub trait Watcher: Send {
 
     /// A micro-op has lived.
     fn lived(&mut self, life: &Life);
+
+    /// Nothing retired for a while. This comes before the life of the micro-op that ended it.
+    fn stalled(&mut self, _stall: &Stalled) {}
 }
 
 /// Nobody listens.

@@ -12,7 +12,7 @@ mod tally;
 pub(crate) use access::{Accesses, Piece};
 pub use account::{Account, TICKS};
 pub use accounting::{Accounting, Sampling};
-pub use life::{Life, NOBODY, Silent, Watcher};
+pub use life::{Life, NOBODY, Silent, Stalled, Watcher};
 pub use shape::{Ideal, Mode, Settings};
 pub(crate) use shape::{Shape, ideal_latency};
 pub(crate) use stall::{Why, refill};

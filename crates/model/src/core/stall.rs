@@ -16,7 +16,7 @@
 //! or mispredict. The work's is what the micro-op was busy with: of a load, where its data came
 //! from.
 
-use super::{Account, Shape, TICKS};
+use super::{Account, Shape, Stalled, TICKS};
 use crate::cause::Cause;
 
 /// What is known of a micro-op that is about to retire, should it have kept others waiting.
@@ -36,13 +36,32 @@ impl Why {
     /// Charges a stall of `cycles` that came after the cycle `before`.
     #[inline]
     pub(crate) fn charge(&self, account: &mut Account, refill: u64, before: u64, cycles: u64) {
-        let empty = self.dispatched.saturating_sub(before).min(cycles);
-        // The first micro-op into an empty window pays for the pipeline, not for its own work.
-        let front = if empty > 0 { (empty + refill).min(cycles) } else { 0 };
+        let front = self.front_cycles(refill, before, cycles);
         account.stalled(cycles, front, self.front, self.work);
         let owner = if self.front == Cause::Mispredict { self.blame } else { self.instruction };
         account.took(owner as usize, front * TICKS);
         account.took(self.instruction as usize, (cycles - front) * TICKS);
+    }
+}
+
+impl Why {
+    /// How much of a stall of `cycles` that came after the cycle `before` is the front's.
+    #[inline]
+    fn front_cycles(&self, refill: u64, before: u64, cycles: u64) -> u64 {
+        let empty = self.dispatched.saturating_sub(before).min(cycles);
+        // The first micro-op into an empty window pays for the pipeline, not for its own work.
+        if empty > 0 { (empty + refill).min(cycles) } else { 0 }
+    }
+
+    /// The same stall for those who listen.
+    pub(crate) fn told(&self, refill: u64, before: u64, cycles: u64) -> Stalled {
+        Stalled {
+            instruction: self.instruction,
+            cycles,
+            front_cycles: self.front_cycles(refill, before, cycles),
+            front: self.front,
+            work: self.work,
+        }
     }
 }
 

@@ -229,6 +229,9 @@ impl<W: Watcher> Engine<W> {
             if gap > 0 {
                 let why = self.why(place, dispatched, by_stores, fetched, found.cause);
                 self.retire.stall(&mut self.account, gap, &why);
+                if W::LISTENS {
+                    self.watcher.stalled(&self.retire.told(gap, &why));
+                }
             }
             committed = self.retire.cycle();
             if op.slots > 0 {

@@ -1,6 +1,6 @@
 //! Retirement in order, and who owns each cycle.
 
-use crate::core::{Account, Shape, TICKS, Why, refill};
+use crate::core::{Account, Shape, Stalled, TICKS, Why, refill};
 use crate::event::Event;
 
 /// The state of retirement.
@@ -91,6 +91,11 @@ impl Retire {
     #[inline(never)]
     pub(super) fn stall(&mut self, account: &mut Account, gap: u64, why: &Why) {
         why.charge(account, self.refill, self.cycle - gap - 1, gap);
+    }
+
+    /// What those who listen are told of the stall before the cycle that has just begun.
+    pub(super) fn told(&self, gap: u64, why: &Why) -> Stalled {
+        why.told(self.refill, self.cycle - gap - 1, gap)
     }
 
     /// Ends the last cycle.

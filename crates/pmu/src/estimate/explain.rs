@@ -20,7 +20,6 @@ pub(super) struct Pieces {
     integrals: Vec<f64>,
     /// The normal equations' left side, which does not depend on the event.
     normal: Vec<Vec<f64>>,
-    knots: Vec<f64>,
 }
 
 impl Pieces {
@@ -29,7 +28,7 @@ impl Pieces {
         if anchors < 2 {
             return None;
         }
-        let all: Vec<f64> = readings.iter().map(per_cycle).collect();
+        let all: Vec<f64> = readings.iter().map(Reading::instructions_per_cycle).collect();
         let mut sorted = all.clone();
         sorted.sort_by(f64::total_cmp);
         let bends = (frame.len() / SLICES_A_BEND).min(BENDS_MAX);
@@ -54,22 +53,7 @@ impl Pieces {
                 row.iter_mut().zip(&step).for_each(|(cell, b)| *cell += a * b);
             }
         }
-        (normal.first()?.first()? > &0.0).then_some(Pieces { at_nodes, integrals, normal, knots })
-    }
-
-    /// What is left at the nodes, and what is explained of the rate in every slice.
-    pub(super) fn explained_everywhere(
-        &self,
-        rates: &[f64],
-        readings: &[Reading],
-    ) -> (Vec<f64>, Vec<f64>) {
-        let (left, slopes) = self.fit(rates);
-        let at = |reading: &Reading| {
-            let x = per_cycle(reading);
-            let hinges = self.knots.iter().enumerate().map(|(k, &knot)| hinge(k, knot, x));
-            hinges.zip(&slopes).map(|(piece, slope)| piece * slope).sum()
-        };
-        (left, readings.iter().map(at).collect())
+        (normal.first()?.first()? > &0.0).then_some(Pieces { at_nodes, integrals, normal })
     }
 
     /// Fits the steps between neighbours. What is left at the nodes, the integral of what was
@@ -92,14 +76,6 @@ impl Pieces {
         let dot = |pieces: &[f64]| pieces.iter().zip(&slopes).map(|(a, b)| a * b).sum::<f64>();
         let left = rates.iter().zip(&self.at_nodes).map(|(y, x)| y - dot(x)).collect();
         (left, slopes)
-    }
-}
-
-/// Instructions per cycle of a slice.
-fn per_cycle(reading: &Reading) -> f64 {
-    match reading.counts.get(..2) {
-        Some(&[cycles, instructions]) if cycles > 0 => instructions as f64 / cycles as f64,
-        _ => 0.0,
     }
 }
 

@@ -9,11 +9,14 @@
 //! The choice of estimator is made from the data by a stated rule ([`totals`]) and named in the
 //! answer. What was never scheduled has no estimate: it is not counted, which is not 0.
 
+mod around;
+mod covariates;
 mod explain;
 mod frame;
 mod integrate;
 mod line;
 mod linear;
+mod mixture;
 mod series;
 mod tail;
 mod total;

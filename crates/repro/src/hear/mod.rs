@@ -21,6 +21,7 @@ use crate::agreement::{Listeners, Question};
 use crate::context::Context;
 use crate::mux::truth::Loggers;
 use crate::run::{self, Outcome, Task, Wrap};
+use crate::witness::Witnesses;
 
 /// The word for it on the command line.
 pub const VERB: &str = "hear";
@@ -41,6 +42,8 @@ pub enum Ask {
     Idealise(crate::idealise::Question),
     /// Every event of its busiest thread, slice by slice, into a file: that thread's instructions.
     Slices(crate::mux::truth::Question),
+    /// Modelled samples beside exact truth: a `witness::Witness`.
+    Witness(crate::witness::Question),
     /// Its instructions into this trace file; the answer says nothing.
     Trace(std::path::PathBuf),
 }
@@ -142,6 +145,16 @@ fn answer(ask: Ask, launch: Launch) -> Result<(String, ExitStatus), String> {
             let mut loggers = Loggers::new(question)?;
             let finished = listened(launch, &mut loggers)?;
             Ok((loggers.finish()?.to_string(), finished.status))
+        }
+        Ask::Witness(question) => {
+            let mut witnesses = Witnesses::new(question)?;
+            let live = Live { launch, plugin: PLUGIN };
+            let (replayed, finished) = live.play(&mut witnesses).map_err(|e| e.to_string())?;
+            if !replayed.broken.is_empty() || replayed.skipped_bytes > 0 {
+                return Err("a part of the program's instructions was lost".to_owned());
+            }
+            let text = serde_json::to_string(&witnesses.finish()).map_err(said)?;
+            Ok((text, finished.status))
         }
         Ask::Agreement(question) => {
             let mut listeners = Listeners::new(question)?;

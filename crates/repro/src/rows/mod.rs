@@ -4,10 +4,13 @@
 //! one: write `rows/NAME.rs` with `pub(super) fn run(&Context) -> Result<RowResult, String>` and
 //! name it in [`ROWS`].
 
+mod attribution;
+mod culprits;
 mod dcpi_copy;
 mod dcpi_overhead;
 mod dcpi_space;
 mod dcpi_table;
+mod frequency;
 mod icost;
 mod measure_metrics;
 mod measure_suite;
@@ -67,6 +70,13 @@ pub const ROWS: &[Row] = &[
     Row { name: "ssb-modes", run: ssb_modes::run, smoke: None },
     Row { name: "ssb-overhead", run: ssb_overhead::run, smoke: None },
     Row { name: "dcpi-copy", run: dcpi_copy::run, smoke: Some(dcpi_copy::run) },
+    Row { name: "freq-inorder", run: frequency::run_in_order, smoke: None },
+    Row { name: "freq-ooo", run: frequency::run_out_of_order, smoke: None },
+    Row { name: "freq-samples", run: frequency::run_samples, smoke: None },
+    Row { name: "edges-inorder", run: frequency::run_edges_in_order, smoke: None },
+    Row { name: "edges-ooo", run: frequency::run_edges_out_of_order, smoke: None },
+    Row { name: "culprits", run: culprits::run, smoke: None },
+    Row { name: "attribution", run: attribution::run, smoke: None },
     Row { name: "shares", run: shares::run, smoke: None },
     Row { name: "ssb-gcc", run: ssb_gcc::run, smoke: None },
     Row { name: "dcpi-overhead", run: dcpi_overhead::run, smoke: None },

@@ -23,11 +23,21 @@ impl<T: Copy> Lists<T> {
         self.ends.push(self.values.len());
     }
 
+    fn part(&self, from: usize, to: usize) -> Lists<T> {
+        let mut part = Lists::default();
+        (from..to).for_each(|row| part.push(self.get(row)));
+        part
+    }
+
     pub(crate) fn get(&self, row: usize) -> &[T] {
         let from = row.checked_sub(1).and_then(|before| self.ends.get(before)).copied();
         let to = self.ends.get(row).copied().unwrap_or(0);
         self.values.get(from.unwrap_or(0)..to).unwrap_or(&[])
     }
+}
+
+fn some<T: Copy>(values: &[T], from: usize, to: usize) -> Vec<T> {
+    values.get(from..to).unwrap_or_default().to_vec()
 }
 
 /// One column.
@@ -59,6 +69,16 @@ impl Column {
             Column::Text(values) => values.len(),
             Column::Ints(lists) => lists.ends.len(),
             Column::Texts(lists) => lists.ends.len(),
+        }
+    }
+
+    fn part(&self, from: usize, to: usize) -> Column {
+        match self {
+            Column::Int(values) => Column::Int(some(values, from, to)),
+            Column::MaybeInt(values) => Column::MaybeInt(some(values, from, to)),
+            Column::Text(values) => Column::Text(some(values, from, to)),
+            Column::Ints(lists) => Column::Ints(lists.part(from, to)),
+            Column::Texts(lists) => Column::Texts(lists.part(from, to)),
         }
     }
 
@@ -116,9 +136,8 @@ impl Batch {
 
     /// Some of the rows.
     pub(crate) fn part(&self, from: usize, to: usize) -> Batch {
-        let mut part = Batch::new(self.spec);
-        (from..to).for_each(|row| part.push_from(self, row));
-        part
+        let columns = self.columns.iter().map(|column| column.part(from, to)).collect();
+        Batch { spec: self.spec, columns }
     }
 
     /// A text by column and row.

@@ -1,6 +1,7 @@
 //! Batches out of a Parquet file.
 
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -47,6 +48,12 @@ impl Rows {
         let damaged = |what: String| StoreError::Damaged { path: path.to_owned(), what };
         if length != entry.bytes {
             return Err(damaged(format!("it has {length} of {} bytes", entry.bytes)));
+        }
+        // No checksum covers the first word.
+        let mut magic = [0; 4];
+        file.read_exact_at(&mut magic, 0).map_err(StoreError::io("read", path))?;
+        if &magic != b"PAR1" {
+            return Err(damaged("it does not begin as it should".into()));
         }
         let checks = entry.checks.clone();
         let footer = hash_range(&file, checks.footer_at..length);

@@ -10,34 +10,59 @@ use parquet::file::metadata::ParquetMetaData;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
-use parquet::schema::types::ColumnPath;
+use parquet::schema::types::{ColumnDescPtr, ColumnPath};
 
+use super::runs::{Chunk, empty_chunk, texts_chunk};
 use super::{Batch, Column, Kind, Packing, Spec, Symbol, Texts};
 
 /// Rows to a row group: small enough to hold one of each input of a merge in memory, large enough
 /// that a dictionary pays.
 pub(crate) const ROWS_PER_GROUP: usize = 1 << 17;
-/// Higher levels gain under two per cent here and take several times as long.
-const ZSTD_LEVEL: i32 = 9;
+/// How hard a file is squeezed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Effort {
+    /// For a segment that will be merged soon: bytes that live for minutes are not worth the time.
+    Quick,
+    /// For what stays.
+    Thorough,
+}
+
+impl Effort {
+    /// zstd's levels. Higher ones than the last gain under two per cent here and take several
+    /// times as long.
+    fn level(self) -> i32 {
+        match self {
+            Effort::Quick => 1,
+            Effort::Thorough => 9,
+        }
+    }
+}
 
 /// A table's file on its way to disk; rows must come sorted by key.
 pub(crate) struct TableFile<W: Write + Send> {
     writer: SerializedFileWriter<W>,
+    level: i32,
 }
 
 impl<W: Write + Send> TableFile<W> {
-    pub(crate) fn new(spec: &Spec, to: W) -> Result<TableFile<W>, ParquetError> {
+    pub(crate) fn new(spec: &Spec, to: W, effort: Effort) -> Result<TableFile<W>, ParquetError> {
+        let level = effort.level();
         let schema = Arc::new(parse_message_type(&spec.message())?);
-        let writer = SerializedFileWriter::new(to, schema, Arc::new(properties(spec)?))?;
-        Ok(TableFile { writer })
+        let writer = SerializedFileWriter::new(to, schema, Arc::new(properties(spec, level)?))?;
+        Ok(TableFile { writer, level })
     }
 
     /// One batch is one row group.
     pub(crate) fn write(&mut self, batch: &Batch, texts: &Texts) -> Result<(), ParquetError> {
+        let leaves = self.writer.schema_descr().columns().to_vec();
         let mut group = self.writer.next_row_group()?;
-        for (spec, column) in batch.spec.columns.iter().zip(&batch.columns) {
+        for (column, leaf) in batch.columns.iter().zip(leaves) {
+            if let Some(chunk) = in_runs(column, leaf, texts, self.level)? {
+                group.append_column(&chunk.bytes, chunk.close)?;
+                continue;
+            }
             let Some(mut to) = group.next_column()? else { break };
-            write_column(&mut to, spec.kind, column, texts)?;
+            write_column(&mut to, column, texts)?;
             to.close()?;
         }
         group.close().map(drop)
@@ -51,10 +76,10 @@ impl<W: Write + Send> TableFile<W> {
     }
 }
 
-fn properties(spec: &Spec) -> Result<WriterProperties, ParquetError> {
+fn properties(spec: &Spec, level: i32) -> Result<WriterProperties, ParquetError> {
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_2_0)
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?))
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(level)?))
         .set_created_by(format!("whither {}", env!("CARGO_PKG_VERSION")))
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_data_page_row_count_limit(ROWS_PER_GROUP)
@@ -70,9 +95,24 @@ fn properties(spec: &Spec) -> Result<WriterProperties, ParquetError> {
     Ok(builder.build())
 }
 
+/// Columns that are encoded here: texts, and numbers of which there are none.
+fn in_runs(
+    column: &Column,
+    leaf: ColumnDescPtr,
+    texts: &Texts,
+    level: i32,
+) -> Result<Option<Chunk>, ParquetError> {
+    match column {
+        Column::Text(symbols) => texts_chunk(leaf, symbols, texts, level).map(Some),
+        Column::MaybeInt(values) if values.iter().all(Option::is_none) => {
+            empty_chunk(leaf, values.len(), level).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
 fn write_column(
     to: &mut SerializedColumnWriter<'_>,
-    kind: Kind,
     column: &Column,
     texts: &Texts,
 ) -> Result<(), ParquetError> {
@@ -86,11 +126,7 @@ fn write_column(
             let values: Vec<i64> = values.iter().flatten().map(|&value| value as i64).collect();
             to.typed::<Int64Type>().write_batch(&values, Some(&levels), None)?;
         }
-        Column::Text(symbols) => {
-            let (values, levels) = spelled(symbols, texts);
-            let levels = (kind == Kind::MaybeText).then_some(levels.as_slice());
-            to.typed::<ByteArrayType>().write_batch(&values, levels, None)?;
-        }
+        Column::Text(_) => debug_assert!(false, "texts are written in runs"),
         Column::Ints(lists) => {
             let (present, repeated) = levels(&lists.ends);
             let values: Vec<i64> = lists.values.iter().map(|&value| value as i64).collect();

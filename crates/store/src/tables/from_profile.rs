@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use vocab::{BranchTally, Count, Image, ImageFacts, ImageKind, Owner, Place, Profile, Spot};
 
+use super::plain_counts::plain_counts;
 use super::{BRANCHES, COUNTS, IMAGES, LOADS, STACKS};
 use crate::table::{Batch, Column, Symbol, Texts};
 
@@ -32,10 +33,10 @@ fn push(batch: &mut Batch, row: &[Value<'_>]) {
 
 /// An image's three columns.
 #[derive(Clone, Copy)]
-struct Named {
-    path: Symbol,
-    build_id: Symbol,
-    kind: Symbol,
+pub(super) struct Named {
+    pub(super) path: Symbol,
+    pub(super) build_id: Symbol,
+    pub(super) kind: Symbol,
 }
 
 impl Named {
@@ -84,6 +85,9 @@ impl<'a> Fill<'a> {
     }
 
     pub(crate) fn counts(&mut self) -> Batch {
+        if let Some(batch) = plain_counts(self.profile, &self.images, &self.events, &self.texts) {
+            return batch;
+        }
         let mut batch = Batch::new(&COUNTS);
         let mut apart: BTreeMap<Spot, Count> = BTreeMap::new();
         for (&(spot, owner), &count) in &self.profile.apart {

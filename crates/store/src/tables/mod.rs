@@ -5,6 +5,7 @@
 //! Rows are sorted, so that the dictionary turns the repeated texts into next to nothing.
 
 mod from_profile;
+mod plain_counts;
 mod to_profile;
 
 pub(crate) use from_profile::Fill;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use super::segment::{self, Output};
 use super::{OpenEpoch, Writer};
 use crate::manifest::{Manifest, Segment, StoredTally, TableEntry};
-use crate::table::{Merge, Progress, ROWS_PER_GROUP, Rows, Source, Spec, Wanted};
+use crate::table::{Effort, Merge, Progress, ROWS_PER_GROUP, Rows, Source, Spec, Wanted};
 use crate::{StoreError, layout, tables};
 
 /// So many neighbours of one size are merged.
@@ -80,7 +80,7 @@ impl Merging {
             let Some(spec) = self.tables.pop_front() else { return Ok(true) };
             let sources = self.sources(spec)?;
             if !sources.is_empty() {
-                let output = Output::create(&self.folder, &self.name, spec)?;
+                let output = Output::create(&self.folder, &self.name, spec, Effort::Thorough)?;
                 self.current = Some((Merge::new(spec, sources), output));
             }
         }

@@ -10,7 +10,7 @@ use crate::StoreError;
 use crate::durable::{self, Unfinished};
 use crate::lock::Lock;
 use crate::manifest::{self, Checks, Manifest, TableEntry};
-use crate::table::{Batch, ROWS_PER_GROUP, Rows, TableFile, Texts, Wanted, checks_of};
+use crate::table::{Batch, Effort, ROWS_PER_GROUP, Rows, TableFile, Texts, Wanted, checks_of};
 use crate::tables::{Fill, IMAGES, image_of};
 
 /// Writes a profile's tables; empty ones get no file.
@@ -48,7 +48,7 @@ fn table(
     batch: &Batch,
     texts: &Texts,
 ) -> Result<TableEntry, StoreError> {
-    let mut output = Output::create(folder, name, batch.spec)?;
+    let mut output = Output::create(folder, name, batch.spec, Effort::Quick)?;
     let rows = batch.rows();
     for from in (0..rows).step_by(ROWS_PER_GROUP) {
         let part = batch.part(from, rows.min(from + ROWS_PER_GROUP));
@@ -69,12 +69,13 @@ impl Output {
         folder: &Path,
         name: &str,
         spec: &'static crate::table::Spec,
+        effort: Effort,
     ) -> Result<Output, StoreError> {
         let file = format!("{name}.{}.parquet", spec.name);
         let path = folder.join(&file);
         let unfinished = Unfinished::create(&path)?;
         let handle = unfinished.file.try_clone().map_err(StoreError::io("write", &path))?;
-        let table = TableFile::new(spec, handle).map_err(StoreError::damaged(&path))?;
+        let table = TableFile::new(spec, handle, effort).map_err(StoreError::damaged(&path))?;
         let entry = TableEntry {
             table: spec.name.into(),
             file,

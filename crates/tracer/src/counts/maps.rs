@@ -8,14 +8,15 @@ use super::Place;
 use crate::record::ImageMap;
 
 /// What is mapped where while the records are read.
-#[derive(Default)]
-pub(super) struct Maps {
+#[derive(Clone, Debug, Default)]
+pub struct Maps {
     /// By start: end, offset in the file, image.
     ranges: BTreeMap<u64, (u64, u64, u32)>,
 }
 
 impl Maps {
-    pub(super) fn add(&mut self, images: &mut Vec<String>, map: ImageMap) {
+    /// A map begins; its file joins the images.
+    pub fn add(&mut self, images: &mut Vec<String>, map: ImageMap) {
         self.remove(map.start, map.end);
         let known = images.iter().position(|path| *path == map.path);
         let image = known.unwrap_or_else(|| {
@@ -25,7 +26,8 @@ impl Maps {
         self.ranges.insert(map.start, (map.end, map.file_offset, image as u32));
     }
 
-    pub(super) fn remove(&mut self, start: u64, end: u64) {
+    /// Nothing is mapped there any more.
+    pub fn remove(&mut self, start: u64, end: u64) {
         let touched: Vec<_> = self
             .ranges
             .range(..end)
@@ -43,7 +45,8 @@ impl Maps {
         }
     }
 
-    pub(super) fn place(&self, block: &StaticBlock) -> Option<Place> {
+    /// Where a block is in a file.
+    pub fn place(&self, block: &StaticBlock) -> Option<Place> {
         let pc = block.instructions.first()?.pc;
         let (from, (to, offset, image)) = self.ranges.range(..=pc).next_back()?;
         (pc < *to).then(|| Place { image: *image, offset: offset.wrapping_add(pc - from) })

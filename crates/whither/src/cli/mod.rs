@@ -3,10 +3,11 @@
 mod arguments;
 mod plan;
 
-pub(crate) use arguments::{Arguments, By, ConfigArgument, IcostBy};
+pub(crate) use arguments::{Arguments, By, CfgFormat, ConfigArgument, ExportFormat, IcostBy};
 pub(crate) use plan::{
-    Ask, CalibrateJob, DaemonJob, EpochChoice, Form, Here, IcostJob, ImportJob, Job, ListJob,
-    ListWhat, MeasureJob, ModelJob, ModelledRecord, OnModel, Plan, ProfJob, RecordJob, RunJob,
-    SsbJob, StartJob, StatJob, Varies, WarmUp, Watched, What, Who, Whom, check_machine,
+    AnnotateJob, Ask, CalcJob, CalibrateJob, CfgJob, CountJob, DaemonJob, DiffJob, EpochChoice,
+    ExportJob, Form, Here, IcostJob, ImportJob, Job, ListJob, ListWhat, MeasureJob, ModelJob,
+    ModelledRecord, OnModel, Plan, ProfJob, RecordJob, RunJob, Selection, SsbJob, StartJob,
+    StatJob, StatsJob, SummaryJob, Varies, WarmUp, Watched, What, Who, Whom, check_machine,
     event_table, parse, software_set,
 };

@@ -1,23 +1,58 @@
 //! What is kept beside the counts, in the daemon's room: names of code that processes made at run
-//! time, and which images were seen in which mount namespace. Both are gone with their process.
+//! time, images that containers alone have, and which were seen in which mount namespace. All of
+//! it is gone with its process; `whither prof` reads it.
 //!
 //! ```text
 //! DB/HOST/daemon/jit/EPOCH-PID.map   a copy of /tmp/perf-PID.map as the process sees it
+//! DB/HOST/daemon/images/BUILD-ID     copies of images that are not to be had from here
 //! DB/HOST/daemon/namespaces          epoch, namespace, build-id and path of images in containers
 //! ```
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use vocab::{Image, Pid};
+
+use super::head;
 
 /// A list of names may be anything; this much of it is kept.
 const MAP_BYTES: u64 = 4 << 20;
 /// The list of namespaces stops growing here.
 const LIST_BYTES: u64 = 1 << 20;
+/// Larger images are not copied.
+const IMAGE_BYTES: u64 = 64 << 20;
+/// Copies together; the oldest go first.
+const IMAGES_BYTES: u64 = 256 << 20;
+/// Files that wait to be copied. Beyond them an image is listed and not copied.
+const MOST_OPEN: usize = 64;
+
+/// An image that was seen in a mount namespace, or below a root, that is not ours.
+#[derive(Debug)]
+pub(super) struct Foreign {
+    pub(super) namespace: PathBuf,
+    pub(super) image: Image,
+    /// The file, opened while its process lived.
+    pub(super) file: Option<File>,
+}
+
+impl Foreign {
+    /// None if a process sees the same file as we do. The daemon may be the one that lives apart,
+    /// as a service whose system is read-only does: it is the file that counts.
+    pub(super) fn seen(pid: Pid, image: &Image, waiting: usize) -> Option<Foreign> {
+        let namespace = foreign_namespace(pid)?;
+        let file = head::open(pid, &image.path);
+        let identity = |file: &File| file.metadata().ok().map(|data| (data.dev(), data.ino()));
+        let ours = File::open(&image.path).ok().as_ref().and_then(identity);
+        if ours.is_some() && ours == file.as_ref().and_then(identity) {
+            return None;
+        }
+        let file = file.filter(|_| waiting < MOST_OPEN);
+        Some(Foreign { namespace, image: image.clone(), file })
+    }
+}
 
 /// Copies the name lists of processes that made code, while they are there to be asked.
 pub(super) fn keep_jit_maps(room: &Path, epoch: u64, pids: &mut BTreeSet<Pid>) {
@@ -64,25 +99,76 @@ fn innermost(status: &str) -> Option<u32> {
     line.split_whitespace().next_back()?.parse().ok()
 }
 
-/// The mount namespace of a process, if it is not ours.
-pub(super) fn foreign_namespace(pid: Pid) -> Option<PathBuf> {
-    let theirs = fs::read_link(format!("/proc/{}/ns/mnt", pid.0)).ok()?;
-    let ours = fs::read_link("/proc/self/ns/mnt").ok()?;
-    (theirs != ours).then_some(theirs)
+/// The mount namespace of a process, if it or the root in it is not ours.
+fn foreign_namespace(pid: Pid) -> Option<PathBuf> {
+    let link = |of: &str, what: &str| fs::read_link(format!("/proc/{of}/{what}")).ok();
+    let theirs = link(&pid.0.to_string(), "ns/mnt")?;
+    let elsewhere = theirs != link("self", "ns/mnt")?
+        || link(&pid.0.to_string(), "root")? != link("self", "root")?;
+    elsewhere.then_some(theirs)
 }
 
-/// Adds images that were seen in another mount namespace to the list.
-pub(super) fn keep_namespaces(room: &Path, epoch: u64, seen: &mut Vec<(PathBuf, Image)>) {
+/// Copies images that only a container has, and adds all that were seen in one to the list.
+pub(super) fn keep_foreign(room: &Path, epoch: u64, seen: &mut Vec<Foreign>) {
     if seen.is_empty() {
         return;
     }
+    let folder = room.join("images");
+    for foreign in &*seen {
+        // As with names: what cannot be kept is no reason to stop.
+        let _ = copy_image(foreign, &folder);
+    }
+    keep_few(&folder, IMAGES_BYTES);
     let path = room.join("namespaces");
     let full = fs::metadata(&path).is_ok_and(|data| data.len() > LIST_BYTES);
     let lines: String =
-        std::mem::take(seen).iter().map(|(ns, image)| line(epoch, ns, image)).collect();
+        std::mem::take(seen).iter().map(|f| line(epoch, &f.namespace, &f.image)).collect();
     let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
     if let (Ok(mut file), false) = (file, full) {
         let _ = file.write_all(lines.as_bytes());
+    }
+}
+
+/// Copies are found by build-id, so that an image without one is not worth copying; nor is one
+/// that is here under its own path.
+fn copy_image(foreign: &Foreign, folder: &Path) -> io::Result<()> {
+    let (Some(file), Some(id)) = (&foreign.file, foreign.image.build_id) else { return Ok(()) };
+    let here = File::open(&foreign.image.path).ok().and_then(|file| head::read(&file));
+    let to = folder.join(id.to_string());
+    let is_theirs = head::read(file).is_some_and(|head| head.build_id == Some(id));
+    let is_small = file.metadata()?.len() <= IMAGE_BYTES;
+    let is_here = here.is_some_and(|head| head.build_id == Some(id)) || to.exists();
+    if is_here || !is_theirs || !is_small {
+        return Ok(());
+    }
+    DirBuilder::new().mode(0o700).recursive(true).create(folder)?;
+    let new = to.with_extension("new");
+    let (mut from, mut into) = (file, private(&new)?);
+    match io::copy(&mut from, &mut into) {
+        Ok(_) => fs::rename(new, to),
+        Err(error) => {
+            let _ = fs::remove_file(new);
+            Err(error)
+        }
+    }
+}
+
+/// Removes the oldest files until the rest are few enough bytes.
+fn keep_few(folder: &Path, most_bytes: u64) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let with_data = |entry: fs::DirEntry| {
+        let data = entry.metadata().ok()?;
+        Some((data.modified().ok()?, data.len(), entry.path()))
+    };
+    let mut files: Vec<_> = entries.filter_map(with_data).collect();
+    files.sort();
+    let mut bytes: u64 = files.iter().map(|(_, length, _)| length).sum();
+    for (_, length, path) in files {
+        if bytes <= most_bytes {
+            break;
+        }
+        let _ = fs::remove_file(path);
+        bytes = bytes.saturating_sub(length);
     }
 }
 
@@ -108,6 +194,27 @@ mod tests {
     fn a_path_with_a_line_break_stays_on_its_line() {
         let image = Image { kind: ImageKind::File, path: "/a\nb".into(), build_id: None };
         assert_eq!(line(3, Path::new("mnt:[1]"), &image).lines().count(), 1);
+    }
+
+    #[test]
+    fn an_image_that_is_not_here_is_copied_and_one_that_is_here_is_not() {
+        let room = std::env::temp_dir().join(format!("whither-foreign-{}", std::process::id()));
+        let build_id = head::read(&File::open("/bin/sh").unwrap()).unwrap().build_id;
+        let seen = |path: &str| Foreign {
+            namespace: "mnt:[1]".into(),
+            image: Image { kind: ImageKind::File, path: path.into(), build_id },
+            file: File::open("/bin/sh").ok(),
+        };
+        let copy = room.join("images").join(build_id.unwrap().to_string());
+        fs::create_dir_all(&room).unwrap();
+        keep_foreign(&room, 1, &mut vec![seen("/bin/sh")]);
+        assert!(!copy.exists());
+        keep_foreign(&room, 1, &mut vec![seen("/only/there")]);
+        assert_eq!(fs::read(&copy).unwrap(), fs::read("/bin/sh").unwrap());
+        assert_eq!(fs::read_to_string(room.join("namespaces")).unwrap().lines().count(), 2);
+        keep_few(&room.join("images"), 10);
+        assert!(!copy.exists());
+        fs::remove_dir_all(room).unwrap();
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
-use collect::{Collector, Drained, Entry, Merge, Processes, Watch};
+use collect::{Collector, Drained, Entry, Merge, Processes, Taking, Watch};
 use vocab::{EventId, Pid};
 
 use super::account::Account;
 use super::pending::Pending;
 use super::proc;
+use crate::run::online_cpus;
 
 /// Records of maps belong to no event.
 const NO_EVENT: EventId = EventId(u16::MAX);
@@ -27,20 +28,42 @@ pub(super) struct Gather {
 }
 
 impl Gather {
-    /// Reads every ring once; says whether it is time to drain.
-    pub(super) fn attend(&mut self) -> bool {
+    /// Reads every ring once; says whether it is time to drain, and how much.
+    pub(super) fn attend(&mut self) -> Option<Taking> {
         let Gather { collector, watch, merge, processes, .. } = self;
         if let Some(watch) = watch {
             watch.read(merge);
         }
         let woken = collector.attend(|record| merge.push(NO_EVENT, record));
         merge.end_round(|_, record| processes.take(&record));
-        woken || processes.changes >= MANY_CHANGES
+        match processes.changes >= MANY_CHANGES {
+            true => Some(Taking::All),
+            false => woken.then_some(Taking::Spill),
+        }
+    }
+
+    /// Follows CPUs as they come and go; true if there are other things to wait for now.
+    pub(super) fn follow_cpus(&mut self) -> bool {
+        let online = online_cpus();
+        // What a ring that is let go holds is read first.
+        self.attend();
+        let opened = self.collector.follow_cpus(&online);
+        let watched = self.watch.as_mut().is_some_and(|w| w.follow_cpus(&online, &opened));
+        if !opened.is_empty() {
+            // Maps of the moments in between were in no ring.
+            proc::scan(&mut self.processes, self.only_user);
+        }
+        watched || !opened.is_empty()
     }
 
     /// Takes everything that was counted until now and adds it to the pending counts.
-    pub(super) fn drain(&mut self, pending: &mut Pending, account: &mut Account) -> Drained {
-        self.collector.flip();
+    pub(super) fn drain(
+        &mut self,
+        taking: Taking,
+        pending: &mut Pending,
+        account: &mut Account,
+    ) -> Drained {
+        self.collector.flip(taking);
         // Twice: what is held back as too young in the first round is handed on in the second, and
         // every map that a sample needs was written before the sample was taken.
         self.attend();
@@ -49,7 +72,7 @@ impl Gather {
         let Gather { collector, processes, .. } = self;
         let mut placed = 0;
         let mut asked = HashSet::new();
-        let drained = collector.drain(|entry| {
+        let drained = collector.drain(taking, |entry| {
             placed += u64::from(entry.count);
             place(processes, &entry, pending, account, &mut asked);
         });
@@ -58,7 +81,10 @@ impl Gather {
         if let Some(chains) = collector.take_chains() {
             pending.take_chains(processes, &chains);
         }
-        processes.settle(proc::is_there);
+        // A table that goes on counting may hold samples of the dead.
+        if taking == Taking::All {
+            processes.settle(proc::is_there);
+        }
         drained
     }
 
@@ -80,7 +106,7 @@ impl Gather {
 }
 
 /// So many beginnings and ends of processes, and process numbers may come round again before the
-/// next drain on time: the default `pid_max` is 32768.
+/// next drain on time (the default `pid_max` is 32768), and maps of the dead become many.
 const MANY_CHANGES: u64 = 8192;
 
 fn place(

@@ -22,6 +22,7 @@ mod pending;
 mod proc;
 mod room;
 mod serve;
+mod spots;
 mod start;
 mod view;
 

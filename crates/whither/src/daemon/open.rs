@@ -42,6 +42,7 @@ pub(super) fn open(job: &StartJob, room: &Room) -> Result<Service, Failure> {
         cpus,
         geometry: choice.geometry,
         route: Route::Program,
+        kernel_by_process: job.per_process,
         own_threads: only_user.map(proc::threads_of).unwrap_or_default(),
     };
     let followed = request.own_threads.iter().copied().collect();

@@ -2,24 +2,25 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
-use std::path::PathBuf;
 
-use collect::{ChainTable, Drained, Entry, Placed, Processes, QuickMap};
+use collect::{ChainTable, Drained, Entry, Placed, Processes};
 use vocab::{
-    Count, Epoch, Event, Image, ImageId, ImageKind, Owner, Pid, Place, Process, ProcessId, Profile,
-    Slice, Source, Spot, Stack, Unplaced,
+    Count, Epoch, Event, ImageId, ImageKind, Owner, Pid, Place, Process, ProcessId, Profile, Slice,
+    Source, Spot, Stack, Unplaced,
 };
 
-use super::{aside, head};
+use super::aside::Foreign;
+use super::head;
+use super::spots::Spots;
 use crate::database::kernel_build_id;
 
-/// Distinct places that are held while the database takes none: about 20 MB. Beyond them samples of
+/// Distinct places that are held while the database takes none: some 20 MB. Beyond them samples of
 /// new places are counted as lost.
-const MOST_SPOTS: usize = 200_000;
+const MOST_SPOTS: usize = 300_000;
 /// Distinct places at which it is time to append, whatever the clock says: memory stays small.
 const MANY_SPOTS: usize = 30_000;
 /// The same at high rates, where places come so fast that appending would cost more than sampling.
-const MANY_SPOTS_FAST: usize = 50_000;
+const MANY_SPOTS_FAST: usize = 150_000;
 const FAST_HERTZ: u64 = 8_000;
 
 /// What is kept apart beside image, offset and event.
@@ -36,7 +37,7 @@ pub(super) struct Pending {
     pub(super) apart: Apart,
     /// Counts that are not in the profile yet: one quick step for each entry, and one sort at the
     /// end instead of a search each time.
-    spots: QuickMap<Spot, u64>,
+    spots: Spots,
     many: usize,
     /// Images as `Processes` numbers them → as the profile does.
     ids: Vec<Option<ImageId>>,
@@ -51,7 +52,7 @@ pub(super) struct Pending {
     /// Processes whose own code was sampled: its names are to be copied.
     pub(super) made_code: BTreeSet<Pid>,
     /// Images seen in mount namespaces that are not ours.
-    pub(super) foreign: Vec<(PathBuf, Image)>,
+    pub(super) foreign: Vec<Foreign>,
 }
 
 impl Pending {
@@ -59,7 +60,7 @@ impl Pending {
         Pending {
             profile: Profile::empty(epoch, Source::Measured, events),
             apart,
-            spots: QuickMap::default(),
+            spots: Spots::default(),
             many: if hertz < FAST_HERTZ { MANY_SPOTS } else { MANY_SPOTS_FAST },
             ids: Vec::new(),
             owners: HashMap::new(),
@@ -74,8 +75,7 @@ impl Pending {
 
     /// Everything has been written: empty again, for the same epoch or another.
     pub(super) fn clear(&mut self, epoch: Epoch) {
-        self.spots.clear();
-        self.spots.shrink_to(MANY_SPOTS);
+        self.spots.take();
         if epoch != self.profile.epoch {
             self.described.clear();
         }
@@ -102,9 +102,9 @@ impl Pending {
 
     /// Everything as a profile.
     pub(super) fn seal(&mut self) -> &Profile {
-        let spots = self.spots.drain().map(|(spot, count)| (spot, Count(count)));
+        let spots = self.spots.take();
         if self.profile.counts.is_empty() {
-            self.profile.counts = spots.collect();
+            self.profile.counts = spots.into_iter().collect();
         } else {
             // An append has failed before: these come on top.
             for (spot, count) in spots {
@@ -128,7 +128,7 @@ impl Pending {
         };
         let spot = Spot { image, offset: placed.offset, event: entry.event };
         let full = self.len() >= MOST_SPOTS;
-        if full && !self.spots.contains_key(&spot) && !self.profile.counts.contains_key(&spot) {
+        if full && !self.profile.counts.contains_key(&spot) && !self.spots.contains(spot) {
             self.profile.tally.lost += count;
             return false;
         }
@@ -139,7 +139,7 @@ impl Pending {
         if owner != Owner::NOBODY {
             *self.profile.apart.entry((spot, owner)).or_default() += count;
         }
-        *self.spots.entry(spot).or_default() += count.0;
+        self.spots.add(spot, entry.count);
         self.profile.tally.stored += count;
         true
     }
@@ -188,9 +188,7 @@ impl Pending {
             self.made_code.insert(maker);
         }
         if new {
-            if let Some(namespace) = aside::foreign_namespace(pid) {
-                self.foreign.push((namespace, image.clone()));
-            }
+            self.foreign.extend(Foreign::seen(pid, image, self.foreign.len()));
             match head::open(pid, &image.path).and_then(|file| head::read(&file)) {
                 Some(head) if image.build_id.is_none() || head.build_id == image.build_id => {
                     self.profile.facts.insert(ours, head.facts);

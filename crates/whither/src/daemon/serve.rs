@@ -1,9 +1,10 @@
 //! The loop.
 
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use collect::Route;
+use collect::{Route, Taking};
 use perf::Requests;
 use vocab::Slice;
 
@@ -46,6 +47,8 @@ pub(super) struct Service {
     /// The daemon's own directory.
     room: PathBuf,
     last: Moment,
+    /// Whether CPUs came or went: there are other things to wait for.
+    cpus_changed: bool,
 }
 
 impl Service {
@@ -76,11 +79,12 @@ impl Service {
             kernel,
             room,
             last: now,
+            cpus_changed: false,
         }
     }
 
-    /// Takes everything from the kernel.
-    fn drain(&mut self) {
+    /// Takes everything from the kernel, or what its tables had no room for.
+    fn drain(&mut self, taking: Taking) {
         let now = Moment::now();
         if let Some(step) = now.step_since(&self.last) {
             self.account.clock_steps += 1;
@@ -88,6 +92,9 @@ impl Service {
             say(&format!("the clock was set by {step:+.0} s"));
         }
         self.last = now;
+        if taking == Taking::All {
+            self.cpus_changed |= self.gather.follow_cpus();
+        }
         self.gather.processes.set_kernel(self.kernel.layout());
         if let Some(slice) = self.job.slice {
             let began = self.keep.epoch.began_unix_ns;
@@ -95,10 +102,10 @@ impl Service {
             self.pending.apart.slice = Some(Slice(nth.min(u64::from(u32::MAX)) as u32));
         }
         let vanished = self.pending.vanished;
-        self.gather.drain(&mut self.pending, &mut self.account);
+        self.gather.drain(taking, &mut self.pending, &mut self.account);
         self.account.vanished = self.pending.vanished;
         aside::keep_jit_maps(&self.room, self.keep.number, &mut self.pending.made_code);
-        aside::keep_namespaces(&self.room, self.keep.number, &mut self.pending.foreign);
+        aside::keep_foreign(&self.room, self.keep.number, &mut self.pending.foreign);
         if self.pending.vanished > vanished
             && let Some(path) = &self.pending.last_vanished
         {
@@ -108,7 +115,7 @@ impl Service {
 
     /// Writes everything to the database.
     fn flush(&mut self) -> Result<(), String> {
-        self.drain();
+        self.drain(Taking::All);
         self.append()
     }
 
@@ -176,11 +183,13 @@ pub(super) fn serve(
     let mut merges = Every::starting(now, service.job.merge);
     let mut tries = Every::starting(now, TRY_AGAIN.min(service.job.merge));
     let mut looks = Every::starting(now, LOOK_FOR_OWN);
-    let mut fds = vec![server.raw_fd(), requests.raw_fd()];
-    fds.extend(service.gather.collector.raw_fds());
-    fds.extend(service.gather.watch.iter().flat_map(collect::Watch::raw_fds));
+    let own = [server.raw_fd(), requests.raw_fd()];
+    let mut fds = service.all_fds(own);
     loop {
         let now = Instant::now();
+        if std::mem::take(&mut service.cpus_changed) {
+            fds = service.all_fds(own);
+        }
         let mut wait = drains.wait(now).min(merges.wait(now));
         if service.gather.only_user.is_some() {
             wait = wait.min(looks.wait(now));
@@ -205,9 +214,10 @@ pub(super) fn serve(
         {
             service.look_for_own(user);
         }
-        if woken || drains.is_due(now) {
-            service.account.woken += u64::from(woken);
-            service.drain();
+        let due = drains.is_due(now).then_some(Taking::All);
+        if let Some(taking) = due.or(woken) {
+            service.account.woken += u64::from(woken.is_some());
+            service.drain(taking);
         }
         let failed_before = service.keep.trouble.is_some();
         let due = merges.is_due(now) || (failed_before && tries.is_due(now));
@@ -225,6 +235,12 @@ pub(super) fn serve(
 }
 
 impl Service {
+    /// Everything that may have something to say.
+    fn all_fds(&self, own: [RawFd; 2]) -> Vec<RawFd> {
+        let watched = self.gather.watch.iter().flat_map(collect::Watch::raw_fds);
+        own.into_iter().chain(self.gather.collector.raw_fds()).chain(watched).collect()
+    }
+
     fn look_for_own(&mut self, user: u32) {
         let threads = proc::threads_of(user);
         let new: Vec<u32> =

@@ -4,12 +4,14 @@ mod facts;
 mod keep;
 mod moment;
 mod placing;
+mod select;
 mod this_host;
 
 pub(crate) use facts::note_facts;
 pub(crate) use keep::{Keeping, Kept, keep};
 pub(crate) use moment::{now_unix_ns, shown};
 pub(crate) use placing::take_item;
+pub(crate) use select::{Selected, select};
 pub(crate) use this_host::{ThisHost, host_name, kernel_build_id};
 
 use show::{Body, Cell, Fact, Section};

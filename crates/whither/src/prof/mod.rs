@@ -2,23 +2,25 @@
 //!
 //! ```text
 //! epochs that match ─► Counts: only the columns that the view needs ─► rows ─► View
-//!                         by procedure: images read from disk while their build-id matches
+//!                         by procedure: images read from disk while their build-id matches, and
+//!                         what the daemon kept of those that are gone
 //! ```
 
+mod kept;
 mod procedures;
-mod select;
 mod table;
 mod view;
 
 use store::{Counts, Want};
 
 use crate::cli::{By, ProfJob};
+use crate::database::select;
 use crate::failure::{ERROR, Failure};
 use crate::output::Output;
 
 /// Reads and shows.
 pub(crate) fn prof(job: &ProfJob, output: &Output) -> Result<u8, Failure> {
-    let mut selected = select::select(job)?;
+    let mut selected = select(&job.selection)?;
     let mut counts = Counts::new(want(job));
     for epoch in &selected.epochs {
         let troubles =
@@ -41,7 +43,7 @@ fn want(job: &ProfJob) -> Want {
     Want {
         offsets: job.by == By::Procedure,
         processes: job.by == By::Process,
-        image: job.image.clone().filter(|image| image.contains(['/', '['])),
-        event: job.event.clone(),
+        image: job.selection.image.clone().filter(|image| image.contains(['/', '['])),
+        event: job.selection.event.clone(),
     }
 }

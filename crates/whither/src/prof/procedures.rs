@@ -2,16 +2,18 @@
 
 use std::collections::HashMap;
 
-use image::Procedure;
+use image::{Procedure, Procedures};
 use show::{Cell, Column};
 use store::{CountRow, Counts};
-use vocab::{Count, Image, ImageId, Offset};
+use vocab::{Count, Image, ImageId, ImageKind, Offset};
 
-use super::select::Selected;
+use super::kept::Kept;
 use super::table::{self, Rows};
-use crate::database::ThisHost;
+use crate::database::{Selected, ThisHost};
 use crate::run::{Images, kernel_layout};
 
+/// The procedures of images, as far as they are known.
+type Names = HashMap<ImageId, Procedures>;
 /// Samples by image and the start of a procedure, with the procedure.
 type Sums<'a> = HashMap<(ImageId, Option<Offset>), (Count, Option<&'a Procedure>)>;
 
@@ -27,10 +29,11 @@ pub(super) fn rows(
     }
     let epochs = selected.epochs.iter().map(|epoch| (epoch.host(), epoch.began_unix_ns()));
     let host = ThisHost::judge(epochs);
-    let (names, unread) = names(counts, &by_image, host, progress);
+    let kept = Kept::of(&selected.database, &selected.epochs);
+    let (names, unread) = names(counts, &by_image, host, &kept, progress);
     let mut sums: Sums<'_> = HashMap::new();
     for row in rows {
-        let procedure = names.procedures().get(&row.image).and_then(|known| known.find(row.offset));
+        let procedure = names.get(&row.image).and_then(|known| known.find(row.offset));
         let sum = sums.entry((row.image, procedure.map(|p| p.start))).or_default();
         sum.0 += row.count;
         sum.1 = procedure;
@@ -68,21 +71,36 @@ fn names(
     counts: &Counts,
     by_image: &HashMap<ImageId, Count>,
     host: ThisHost,
+    kept: &Kept,
     progress: bool,
-) -> (Images, Option<String>) {
+) -> (Names, Option<String>) {
     let mut ids: Vec<ImageId> = by_image.keys().copied().collect();
     ids.sort_unstable();
+    let mut names = Names::new();
     let mut refused: Vec<(ImageId, String)> = Vec::new();
     let mut wanted: Vec<(ImageId, &Image)> = Vec::new();
     for id in ids {
         let Some(image) = counts.images.get(id.0 as usize) else { continue };
+        // A list of this name in /tmp may be another process's by now.
+        if let (ImageKind::Generated(_), Some(known)) = (image.kind, kept.procedures(image)) {
+            names.insert(id, known);
+            continue;
+        }
         match host.refuses(image) {
             Some(why) => refused.push((id, why.into())),
             None => wanted.push((id, image)),
         }
     }
-    let names = Images::load_these(&wanted, &kernel_layout(), progress);
-    refused.extend(names.unread.iter().cloned());
+    let read = Images::load_these(&wanted, &kernel_layout(), progress);
+    names.extend(read.procedures().iter().map(|(&id, known)| (id, known.clone())));
+    refused.extend(read.unread.iter().cloned());
+    refused.retain(|(id, _)| {
+        let image = counts.images.get(id.0 as usize);
+        let known = image.and_then(|image| kept.procedures(image));
+        let is_refused = known.is_none();
+        names.extend(known.map(|known| (*id, known)));
+        is_refused
+    });
     let samples: Count = refused.iter().filter_map(|(id, _)| by_image.get(id)).copied().sum();
     let largest = refused.iter().max_by_key(|(id, _)| by_image.get(id));
     let said = largest.and_then(|(id, why)| {

@@ -7,9 +7,8 @@ use store::{CountRow, Counts, EpochEntry};
 use vocab::Count;
 
 use super::procedures;
-use super::select::Selected;
 use crate::cli::{By, ProfJob};
-use crate::database::shown;
+use crate::database::{Selected, shown};
 use crate::failure::{ERROR, Failure};
 
 /// Rows of a view, most samples first, and what they are rows of.
@@ -32,7 +31,7 @@ pub(super) fn rows(
     progress: bool,
 ) -> Result<Rows, Failure> {
     let by_event = totals(job, counts, |row| row.event);
-    if by_event.is_empty() && job.event.is_some() {
+    if by_event.is_empty() && job.selection.event.is_some() {
         return Err(no_such_event(job, selected));
     }
     let mut made = match job.by {
@@ -55,7 +54,7 @@ pub(super) fn rows(
         |event| by_event.get(&event).copied().unwrap_or_default(),
     );
     // With one event every unplaced sample is one of its; with a filter none can be told.
-    let filtered = job.image.is_some() || job.event.is_some();
+    let filtered = job.selection.image.is_some() || job.selection.event.is_some();
     made.unplaced_belong = !filtered && (by_event.len() == 1 || job.by == By::Event);
     let unplaced =
         if made.unplaced_belong { selected.tally().unplaced_total() } else { Count::ZERO };
@@ -72,7 +71,7 @@ pub(super) fn rows(
 
 /// An image filter that is not a whole path compares the path's last part.
 fn wants(job: &ProfJob, counts: &Counts, row: &CountRow) -> bool {
-    let Some(wanted) = &job.image else { return true };
+    let Some(wanted) = &job.selection.image else { return true };
     let image = counts.images.get(row.image.0 as usize);
     image.is_some_and(|image| image.path == *wanted || image.short_name() == wanted)
 }
@@ -116,7 +115,7 @@ fn no_such_event(job: &ProfJob, selected: &Selected) -> Failure {
     let mut known: Vec<&str> = selected.epochs.iter().flat_map(EpochEntry::events).collect();
     known.sort_unstable();
     known.dedup();
-    let name = job.event.as_deref().unwrap_or("");
+    let name = job.selection.event.as_deref().unwrap_or("");
     Failure::new(ERROR, format!("no samples of an event '{name}' match"))
         .remedy(format!("there are {}", known.join(", ")))
 }
@@ -165,7 +164,7 @@ fn processes(counts: &Counts, sums: &HashMap<Option<vocab::ProcessId>, Count>) -
 
 /// Samples of one epoch: of all images and events from its tally, else from its rows.
 fn stored(job: &ProfJob, epoch: &EpochEntry) -> Count {
-    if job.image.is_none() && job.event.is_none() {
+    if job.selection.image.is_none() && job.selection.event.is_none() {
         return epoch.tally().stored;
     }
     let want = super::want(job);

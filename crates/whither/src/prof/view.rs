@@ -1,14 +1,12 @@
 //! The view.
 
-use metrology::{Coverage, share};
 use show::{Body, Cell, Column, Fact, Row, Schema, Section, Table, Unit, View};
 use store::{EpochEntry, Gap};
 use vocab::{Count, Source};
 
-use super::select::Selected;
 use super::table::Rows;
 use crate::cli::{By, ProfJob};
-use crate::database::{samples, shown};
+use crate::database::{Selected, samples, shown};
 use crate::run::{tone, unplaced_name};
 
 pub(super) fn view(job: &ProfJob, selected: &Selected, rows: &Rows) -> View {
@@ -23,13 +21,13 @@ pub(super) fn view(job: &ProfJob, selected: &Selected, rows: &Rows) -> View {
     });
     View {
         schema: Schema { name: "prof", version: 1 },
-        title: format!("whither prof: {}", job.database.display()),
+        title: format!("whither prof: {}", job.selection.database.display()),
         sections,
     }
 }
 
 fn source(job: &ProfJob) -> Source {
-    if job.modelled { Source::Modelled } else { Source::Measured }
+    if job.selection.modelled { Source::Modelled } else { Source::Measured }
 }
 
 fn what(job: &ProfJob, selected: &Selected) -> Section {
@@ -47,7 +45,7 @@ fn what(job: &ProfJob, selected: &Selected) -> Section {
     cores.sort_unstable();
     cores.dedup();
     let mut facts = vec![
-        Fact::new("path", "database", Cell::text(job.database.display().to_string())),
+        Fact::new("path", "database", Cell::text(job.selection.database.display().to_string())),
         Fact::new("source", "source", Cell::text(source(job).word())),
         Fact::new("epochs", "epochs", Cell::Count(Count(selected.epochs.len() as u64))),
         Fact::new("hosts", "hosts", Cell::text(hosts.join(", "))),
@@ -66,12 +64,8 @@ fn what(job: &ProfJob, selected: &Selected) -> Section {
 }
 
 fn table(job: &ProfJob, selected: &Selected, rows: &Rows) -> Section {
-    let share_of = |count: Count| match share(count.0, rows.whole.0, Coverage::P95) {
-        Some((value, interval)) => Cell::Estimate(value, interval, Unit::Share),
-        None => Cell::NotCounted("no samples".into()),
-    };
     let row = |count: Count, cells: &[Cell]| {
-        let mut all = vec![share_of(count), Cell::Count(count)];
+        let mut all = vec![Cell::share_of(count, rows.whole), Cell::Count(count)];
         all.extend(cells.iter().cloned());
         Row::Cells(tone(count, rows.whole), all)
     };
@@ -161,7 +155,7 @@ fn notes(job: &ProfJob, selected: &Selected, rows: &Rows) -> Vec<String> {
     if !tally.is_whole() {
         notes.push("the handler counted other than what became of its samples".into());
     }
-    if job.since_unix_ns > 0 || job.until_unix_ns < u64::MAX {
+    if job.selection.since_unix_ns > 0 || job.selection.until_unix_ns < u64::MAX {
         notes.push("times select whole appends: those that overlap them".into());
     }
     if selected.other_source > 0 {

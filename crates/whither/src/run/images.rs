@@ -1,14 +1,15 @@
 //! The files behind a profile's images: names and code.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use collect::KernelLayout;
 use image::{Binary, JitMap, Kernel, Procedures};
-use vocab::{BuildId, Image, ImageId, ImageKind, Profile};
+use vocab::{Image, ImageId, ImageKind, Profile};
 
 use crate::progress::Progress;
 
@@ -17,6 +18,9 @@ use crate::progress::Progress;
 pub(crate) struct Images {
     procedures: HashMap<ImageId, Procedures>,
     code: HashMap<ImageId, (Binary, Vec<u8>)>,
+    /// Where what was stripped off is kept.
+    apart: HashMap<ImageId, PathBuf>,
+    kernel: Option<Kernel>,
     /// Images that could not be read, and why.
     pub(crate) unread: Vec<(ImageId, String)>,
     /// Images whose procedures have no names of their own.
@@ -43,14 +47,32 @@ impl Images {
     ) -> Images {
         let bar = Progress::new("reading images", wanted.len(), progress);
         let mut images = Images::default();
-        let mut kernel = None;
         for &(id, image) in wanted {
-            if let Err(why) = images.load_one(id, image, layout, &mut kernel) {
-                images.unread.push((id, why));
-            }
+            images.load_one(id, image, layout);
             bar.step();
         }
         images
+    }
+
+    /// Reads one more.
+    pub(crate) fn load_one(&mut self, id: ImageId, image: &Image, layout: &KernelLayout) {
+        if let Err(why) = self.try_load(id, image, layout) {
+            self.unread.push((id, why));
+        }
+    }
+
+    /// Why an image could not be read.
+    pub(crate) fn refusal(&self, id: ImageId) -> Option<&str> {
+        self.unread.iter().find(|(unread, _)| *unread == id).map(|(_, why)| why.as_str())
+    }
+
+    /// The bytes that hold an image's debugging information: its own, or those of the file that it
+    /// was stripped into.
+    pub(crate) fn debug_bytes(&self, id: ImageId) -> Option<Cow<'_, [u8]>> {
+        match self.apart.get(&id) {
+            Some(path) => fs::read(path).ok().map(Cow::Owned),
+            None => self.code(id).map(|(_, bytes)| Cow::Borrowed(bytes)),
+        }
     }
 
     /// Files alone, without this machine's kernel: for replays.
@@ -74,12 +96,11 @@ impl Images {
         self.code.get(&id).map(|(binary, bytes)| (binary, bytes.as_slice()))
     }
 
-    fn load_one(
+    fn try_load(
         &mut self,
         id: ImageId,
         image: &Image,
         layout: &KernelLayout,
-        kernel: &mut Option<Kernel>,
     ) -> Result<(), String> {
         match image.kind {
             ImageKind::File => self.load_file(id, image),
@@ -92,9 +113,9 @@ impl Images {
                 Ok(())
             }
             ImageKind::Kernel | ImageKind::Module => {
-                let kernel = match kernel {
+                let kernel = match &mut self.kernel {
                     Some(kernel) => kernel,
-                    None => kernel.insert(read_kernel()?),
+                    held => held.insert(read_kernel()?),
                 };
                 let procedures = kernel_procedures(image, layout, kernel)?;
                 self.procedures.insert(id, procedures);
@@ -118,8 +139,11 @@ impl Images {
         if image.build_id.is_some() && image.build_id != binary.build_id() {
             return Err("the file has changed since it ran (its build-id differs)".into());
         }
-        let binary = match debug_file(binary.build_id()) {
-            Some(debug) => binary.with_debug(&debug).unwrap_or(binary),
+        let binary = match stripped_off(&binary, &image.path) {
+            Some((whole, path)) => {
+                self.apart.insert(id, path);
+                whole
+            }
             None => binary,
         };
         if !binary.has_symtab() && binary.procedures().iter().any(|p| p.raw_name.is_none()) {
@@ -131,12 +155,30 @@ impl Images {
     }
 }
 
-/// The names that a distribution strips off and ships apart.
-fn debug_file(build_id: Option<BuildId>) -> Option<Binary> {
-    let id = build_id?.to_string();
-    let (folder, file) = id.split_at_checked(2)?;
-    let path: PathBuf = format!("/usr/lib/debug/.build-id/{folder}/{file}.debug").into();
-    Binary::parse(&fs::read(path).ok()?).ok()
+/// The image with the names that were stripped off it and are kept apart, and where: by build-id as
+/// distributions ship them, or by the name that the image itself gives.
+fn stripped_off(binary: &Binary, image: &str) -> Option<(Binary, PathBuf)> {
+    let by_id = binary.build_id().map(|id| id.to_string()).and_then(|id| {
+        let (folder, file) = id.split_at_checked(2)?;
+        let path = PathBuf::from(format!("/usr/lib/debug/.build-id/{folder}/{file}.debug"));
+        let debug = Binary::parse(&fs::read(&path).ok()?).ok()?;
+        Some((binary.with_debug(&debug).ok()?, path))
+    });
+    by_id.or_else(|| {
+        let name = &binary.debug_link()?.name;
+        let folder = Path::new(image).parent()?;
+        let below = folder.strip_prefix("/").ok()?;
+        // The name is untrusted: it must not lead anywhere else.
+        (!name.contains('/') && name != "..").then_some(())?;
+        let places = [
+            folder.join(name),
+            folder.join(".debug").join(name),
+            Path::new("/usr/lib/debug").join(below).join(name),
+        ];
+        places
+            .into_iter()
+            .find_map(|path| Some((binary.with_linked_debug(&fs::read(&path).ok()?).ok()?, path)))
+    })
 }
 
 fn read_kernel() -> Result<Kernel, String> {

@@ -1,13 +1,12 @@
 //! The report: one View of a native run.
 
 use analyse::{ProcedureTime, by_image};
-use metrology::{Coverage, share};
 use perf::Rate;
 use show::{Body, Cell, Column, Fact, Row, Schema, Section, Table, Tone, Unit, View};
 use vocab::{Count, ImageId, Mode, Profile, Source, Unplaced};
 
 use super::SAMPLED;
-use super::hottest::{HotLine, HotProcedure};
+use super::hottest::HotProcedure;
 use super::images::Images;
 use super::modelled::Second;
 use super::notes::notes;
@@ -15,6 +14,7 @@ use super::program::Program;
 use super::sample::Native;
 use super::sampling::Sampling;
 use crate::cli::RunJob;
+use crate::listing::{self, CodeTable, Sources};
 
 /// Everything that the report is made from.
 pub(crate) struct Report<'a> {
@@ -52,10 +52,7 @@ impl Report<'_> {
     }
 
     pub(super) fn share_of(&self, count: Count) -> Cell {
-        match share(count.0, self.whole().0, Coverage::P95) {
-            Some((value, interval)) => Cell::Estimate(value, interval, Unit::Share),
-            None => Cell::NotCounted("no samples".into()),
-        }
+        Cell::share_of(count, self.whole())
     }
 
     pub(super) fn image_name(&self, id: ImageId) -> &str {
@@ -183,20 +180,17 @@ impl Report<'_> {
     }
 
     fn hottest_code(&self) -> Section {
-        let table = |hot: &HotProcedure| {
+        let mut sources = Sources::default();
+        let mut table = |hot: &HotProcedure| {
             let time = &self.times[hot.row];
             let title = format!("{} in {}", self.procedure_name(time), self.image_name(time.image));
             let rows = match &hot.code {
-                Ok(lines) => self.code_rows(lines),
+                Ok(listing) => {
+                    listing::rows(&CodeTable { listing, whole: self.whole() }, &mut sources)
+                }
                 Err(why) => vec![Row::Gap(format!("no code: {why}"))],
             };
-            let columns = vec![
-                Column::number("share", "share"),
-                Column::number("samples", "samples"),
-                Column::number("offset", "offset"),
-                Column::text("instruction", "instruction"),
-            ];
-            (title, Table { columns, rows, text_rows: None })
+            (title, Table { columns: listing::columns(), rows, text_rows: None })
         };
         Section {
             key: "hottest",
@@ -204,31 +198,8 @@ impl Report<'_> {
             caption: "shares of all samples; a sample marks where the processor was, not always \
                       what it waited for"
                 .into(),
-            body: Body::Tables(self.hottest.iter().map(table).collect()),
+            body: Body::Tables(self.hottest.iter().map(&mut table).collect()),
         }
-    }
-
-    fn code_rows(&self, lines: &[HotLine]) -> Vec<Row> {
-        let mut rows = Vec::new();
-        let mut skipped = 0;
-        for line in lines {
-            let (share, samples) = match line.count {
-                Count(0) => (Cell::Empty, Cell::Empty),
-                count => (self.share_of(count), Cell::Count(count)),
-            };
-            let cells =
-                vec![share, samples, Cell::Hex(line.offset.0), Cell::text(line.text.as_str())];
-            if line.shown {
-                rows.extend(gap(skipped));
-                skipped = 0;
-                rows.push(Row::Cells(tone(line.count, self.whole()), cells));
-            } else {
-                skipped += 1;
-                rows.push(Row::InJson(cells));
-            }
-        }
-        rows.extend(gap(skipped));
-        rows
     }
 
     fn counted(&self) -> Section {
@@ -309,11 +280,6 @@ impl Report<'_> {
             body: Body::Prose(notes(self)),
         }
     }
-}
-
-fn gap(skipped: usize) -> Option<Row> {
-    let plural = if skipped == 1 { "" } else { "s" };
-    (skipped > 0).then(|| Row::Gap(format!("{skipped} instruction{plural}")))
 }
 
 pub(crate) fn unplaced_name(reason: Unplaced) -> &'static str {

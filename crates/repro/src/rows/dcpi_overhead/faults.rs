@@ -11,7 +11,7 @@
 
 use std::time::Instant;
 
-use collect::{CpuTable, Geometry, Handler, handler};
+use collect::{CpuTable, Geometry, Handler, Taking, handler};
 use metrology::{Coverage, Interval, median};
 use perf::{CpuEvent, CpuEventRequest, Program, Ring, Scope};
 use vocab::{Cpu, Event, EventCode, EventId, Mode};
@@ -45,6 +45,7 @@ pub(super) fn measure(rounds: usize) -> Result<(f64, Vec<Cost>), String> {
         table: table.raw_fd(),
         bell: None,
         event: EventId(0),
+        kernel_by_process: false,
     };
     let code = handler(&made_for).ok_or("the handler cannot be assembled")?;
     let program = Program::load(&code).map_err(|e| e.to_string())?;
@@ -59,8 +60,8 @@ pub(super) fn measure(rounds: usize) -> Result<(f64, Vec<Cost>), String> {
         for (way, timed) in [None, Some(&nothing), Some(&ours), Some(&ringed)].iter().enumerate() {
             for (kind, slot) in [false, true].into_iter().zip(&mut readings[way]) {
                 let after = |ring: &mut Ring| {
-                    table.flip();
-                    table.drain(|_| {});
+                    table.flip(Taking::All);
+                    table.drain(Taking::All, |_| {});
                     ring.drain(|_| {});
                 };
                 slot.push(bench.time(*timed, kind, &mut ring, after)?);

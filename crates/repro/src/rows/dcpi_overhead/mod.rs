@@ -3,7 +3,9 @@
 //! Three parts, each with its own method:
 //!
 //! - *slowdown*: workloads run bare, under our daemon and under perf in an order drawn anew for
-//!   every round; a round gives one difference of wall times, as a share of the bare one.
+//!   every round; a round gives one difference of wall times, as a share of the bare one. Many short
+//!   rounds rather than few long ones: what else the machine does changes slower than that, and is
+//!   on all three sides of a round. A workload that is too short is run several times over.
 //! - *windows*: the workloads over and over, minutes under each of the two; their CPU time inside
 //!   the window, bytes after their end, and what became of the samples.
 //! - *handler*: page faults, each an event (see `faults`).
@@ -58,8 +60,13 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
     result.versions.insert("perf".to_owned(), json!(version_of_perf()?));
     result.versions.insert("whither".to_owned(), json!(our_version(context)?));
     tasks.iter().for_each(|task| result.remember(task));
-    let rounds = if context.quick { 3 } else { 20 };
-    let window = Duration::from_secs(if context.quick { 8 } else { 300 });
+    let rounds = if context.quick { 8 } else { 20 };
+    let window = Duration::from_secs(if context.quick { 8 } else { 60 });
+    let least_s = if context.quick { 0.3 } else { 0.8 };
+    let tasks: Vec<Timed> = tasks
+        .into_iter()
+        .map(|task| Timed::of_at_least(context, task, least_s))
+        .collect::<Result<_, String>>()?;
     context.progress.start((RATES.len() * (tasks.len() * rounds + 2)) as u64);
     handler(&mut result, if context.quick { 15 } else { 60 });
     slowdowns(context, &whither, &tasks, rounds, &mut result)?;
@@ -68,8 +75,8 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
     context.progress.finish();
     if context.quick {
         result.notes.push(
-            "quick: windows of 8 s show a database's fixed cost more than its growth, and three \
-             rounds bound a slowdown loosely"
+            "quick: windows of 8 s show a database's fixed cost more than its growth, and eight \
+             short rounds bound a slowdown loosely"
                 .to_owned(),
         );
     }
@@ -108,25 +115,49 @@ fn line(part: &str, workload: &str, hertz: Option<u64>, watcher: &str) -> Vec<Ce
     cells
 }
 
-/// Wall seconds of a task under a watcher.
-fn timed(
-    context: &Context,
-    whither: &str,
-    task: &Task,
-    who: Who,
-    hertz: u64,
-) -> Result<f64, String> {
-    let streams = context.work.streams()?;
-    let watcher = Watcher::start(who, hertz, whither)?;
-    let seconds = run::run(task, &Wrap::default(), &streams)?.spent.wall_seconds;
-    watcher.stop()?;
-    Ok(seconds)
+/// A task, and how often it is run for one reading.
+struct Timed {
+    task: Task,
+    times: usize,
+}
+
+impl Timed {
+    /// Often enough that a reading takes so many seconds.
+    fn of_at_least(context: &Context, task: Task, seconds: f64) -> Result<Timed, String> {
+        let once = Timed { task, times: 1 };
+        // The first run fills caches.
+        once.run(context)?;
+        let taken = once.run(context)?;
+        Ok(Timed { times: (seconds / taken).ceil().clamp(1.0, 100.0) as usize, ..once })
+    }
+
+    fn name(&self) -> &str {
+        &self.task.name
+    }
+
+    /// Wall seconds of the programs alone.
+    fn run(&self, context: &Context) -> Result<f64, String> {
+        let mut seconds = 0.0;
+        for _ in 0..self.times {
+            let streams = context.work.streams()?;
+            seconds += run::run(&self.task, &Wrap::default(), &streams)?.spent.wall_seconds;
+        }
+        Ok(seconds)
+    }
+
+    /// The same under a watcher.
+    fn under(&self, context: &Context, whither: &str, who: Who, hertz: u64) -> Result<f64, String> {
+        let watcher = Watcher::start(who, hertz, whither)?;
+        let seconds = self.run(context)?;
+        watcher.stop()?;
+        Ok(seconds)
+    }
 }
 
 fn slowdowns(
     context: &Context,
     whither: &str,
-    tasks: &[Task],
+    tasks: &[Timed],
     rounds: usize,
     result: &mut RowResult,
 ) -> Result<(), String> {
@@ -139,11 +170,11 @@ fn slowdowns(
                 let mut seconds = [0.0; 3];
                 let whos = [Who::Bare, Who::Ours("default"), Who::Perf];
                 for place in shuffled(&mut rng, whos.len()) {
-                    seconds[place] = timed(context, whither, task, whos[place], hertz)?;
+                    seconds[place] = task.under(context, whither, whos[place], hertz)?;
                 }
                 ours.push(seconds[1] / seconds[0] - 1.0);
                 perf.push(seconds[2] / seconds[0] - 1.0);
-                context.progress.step(&task.name);
+                context.progress.step(task.name());
             }
             for (who, slowdowns) in [(Who::Ours("default"), &ours), (Who::Perf, &perf)] {
                 slowdown_row(task, Some(hertz), who, slowdowns, result);
@@ -164,7 +195,7 @@ fn slowdowns(
 fn configurations(
     context: &Context,
     whither: &str,
-    tasks: &[Task],
+    tasks: &[Timed],
     rounds: usize,
     result: &mut RowResult,
 ) -> Result<(), String> {
@@ -172,8 +203,8 @@ fn configurations(
         for config in ["cycles", "mux"] {
             let mut slowdowns = Vec::new();
             for _ in 0..rounds {
-                let bare = timed(context, whither, task, Who::Bare, RATES[0])?;
-                let ours = timed(context, whither, task, Who::Ours(config), RATES[0])?;
+                let bare = task.under(context, whither, Who::Bare, RATES[0])?;
+                let ours = task.under(context, whither, Who::Ours(config), RATES[0])?;
                 slowdowns.push(ours / bare - 1.0);
             }
             slowdown_row(task, Some(RATES[0]), Who::Ours(config), &slowdowns, result);
@@ -183,13 +214,13 @@ fn configurations(
 }
 
 fn slowdown_row(
-    task: &Task,
+    task: &Timed,
     hertz: Option<u64>,
     who: Who,
     slowdowns: &[f64],
     result: &mut RowResult,
 ) {
-    let mut cells = line("slowdown", &task.name, hertz, who.name());
+    let mut cells = line("slowdown", task.name(), hertz, who.name());
     cells[4] = match mean(slowdowns) {
         Ok(slowdown) => {
             Cell::Estimate(slowdown.value, slowdown.interval(Coverage::P95), Unit::Share)
@@ -211,7 +242,7 @@ struct Window {
 fn windows(
     context: &Context,
     whither: &str,
-    tasks: &[Task],
+    tasks: &[Timed],
     window: Duration,
     result: &mut RowResult,
 ) -> Result<(), String> {
@@ -243,7 +274,7 @@ fn windows(
 fn one_window(
     context: &Context,
     whither: &str,
-    tasks: &[Task],
+    tasks: &[Timed],
     who: Who,
     hertz: u64,
     window: Duration,
@@ -256,7 +287,7 @@ fn one_window(
             if began.elapsed() >= window {
                 break 'window;
             }
-            run::run(task, &Wrap::default(), &context.work.streams()?)?;
+            task.run(context)?;
         }
     }
     watcher.flush()?;

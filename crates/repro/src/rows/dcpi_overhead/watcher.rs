@@ -133,17 +133,16 @@ impl Watcher {
         }
     }
 
-    /// User and system time so far, in seconds, of every thread.
+    /// Time on a CPU so far, in seconds, of every thread. Ticks of a hundredth of a second would be
+    /// coarser than what a watcher takes in a short window.
     pub(super) fn cpu_seconds(&self) -> Option<f64> {
         let pid = self.child.as_ref()?.id();
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let (_, fields) = stat.rsplit_once(')')?;
-        let mut fields = fields.split_whitespace().skip(11);
-        let ticks: f64 =
-            fields.next()?.parse::<f64>().ok()? + fields.next()?.parse::<f64>().ok()?;
-        // SAFETY: sysconf has no preconditions.
-        let a_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-        Some(ticks / a_second as f64)
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+        let nanoseconds = |thread: std::fs::DirEntry| -> Option<f64> {
+            let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            text.split_whitespace().next()?.parse().ok()
+        };
+        Some(threads.filter_map(nanoseconds).sum::<f64>() / 1e9)
     }
 
     /// Ends it in good order; the status is taken after everything was drained.

@@ -1,8 +1,13 @@
 //! The arguments, each defined once: help, manual page and completions follow from here. A command
 //! with arguments of its own has a file of its own.
 
+mod annotate;
+mod calc;
 mod calibrate;
+mod count;
 mod daemon;
+mod diff;
+mod export;
 mod icost;
 mod import;
 mod measure;
@@ -10,18 +15,25 @@ mod model;
 mod prof;
 mod record;
 mod run;
+mod selection;
 mod ssb;
 mod stat;
+mod stats;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
+pub(crate) use self::annotate::AnnotateArguments;
+pub(crate) use self::calc::{CalcArguments, CfgArguments, CfgFormat, SummaryArguments};
 pub(crate) use self::calibrate::CalibrateArguments;
+pub(crate) use self::count::CountArguments;
 pub(crate) use self::daemon::{
     ConfigArgument, DaemonArguments, DaemonCommand, DaemonStart, DatabaseArgument,
 };
+pub(crate) use self::diff::DiffArguments;
+pub(crate) use self::export::{ExportArguments, ExportFormat};
 pub(crate) use self::icost::{IcostArguments, IcostBy};
 pub(crate) use self::import::ImportArguments;
 pub(crate) use self::measure::{MeasureArguments, VaryArgument};
@@ -29,8 +41,10 @@ pub(crate) use self::model::{CoreArgument, ModeArgument, ModelArguments};
 pub(crate) use self::prof::{By, ProfArguments};
 pub(crate) use self::record::RecordArguments;
 pub(crate) use self::run::{RunArguments, SyntaxArgument};
+pub(crate) use self::selection::SelectionArguments;
 pub(crate) use self::ssb::{SsbArguments, SsbModeArgument};
 pub(crate) use self::stat::StatArguments;
+pub(crate) use self::stats::StatsArguments;
 use crate::output::ColourChoice;
 
 /// Where have all the cycles gone?
@@ -82,6 +96,14 @@ pub(crate) enum Command {
     Record(RecordArguments),
     Import(ImportArguments),
     Prof(ProfArguments),
+    Annotate(AnnotateArguments),
+    Calc(CalcArguments),
+    Summary(SummaryArguments),
+    Cfg(CfgArguments),
+    Stats(StatsArguments),
+    Diff(DiffArguments),
+    Count(CountArguments),
+    Export(ExportArguments),
     /// Say what this machine can measure, why not, and what to do
     Doctor,
     /// List what can be named on the command line

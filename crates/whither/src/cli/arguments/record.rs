@@ -30,7 +30,7 @@ pub(crate) struct RecordArguments {
     /// Sample every process on the machine
     #[arg(short, long)]
     pub(crate) all_cpus: bool,
-    /// Only on these CPUs, as in 0-3,8
+    /// Sample what runs on these CPUs alone, as in 0-3,8; without -p, every process there
     #[arg(short = 'C', long, value_name = "CPUS")]
     pub(crate) cpu: Option<String>,
     /// Keep chains of callers, by frame pointers
@@ -48,7 +48,7 @@ pub(crate) struct RecordArguments {
     #[arg(short, long, value_name = "DB", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
     /// The program and its arguments
-    #[arg(trailing_var_arg = true, required_unless_present_any = ["pid", "all_cpus"],
+    #[arg(trailing_var_arg = true, required_unless_present_any = ["pid", "all_cpus", "cpu"],
           value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) program: Vec<OsString>,
 }

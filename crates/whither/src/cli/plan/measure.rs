@@ -120,7 +120,11 @@ fn model(machine: &str, full: bool, seed: u64, shows_output: bool) -> Result<Mod
 }
 
 /// `2%` or `2`, as a share.
-fn percent(text: &str, what: &str, allowed: std::ops::RangeInclusive<f64>) -> Result<f64, Failure> {
+pub(super) fn percent(
+    text: &str,
+    what: &str,
+    allowed: std::ops::RangeInclusive<f64>,
+) -> Result<f64, Failure> {
     let digits = text.strip_suffix('%').unwrap_or(text).trim();
     let number = digits.parse::<f64>().ok().filter(|number| allowed.contains(number));
     number.map(|number| number / 100.0).ok_or_else(|| {

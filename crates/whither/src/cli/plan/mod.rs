@@ -1,9 +1,14 @@
 //! Arguments checked and completed: everything that can be wrong with a command line is found
 //! here, before anything runs. A command with arguments of its own has a file of its own.
 
+mod annotate;
+mod calc;
 mod calibrate;
+mod count;
 mod daemon;
 mod database;
+mod diff;
+mod export;
 mod icost;
 mod import;
 mod measure;
@@ -11,8 +16,10 @@ mod model;
 mod prof;
 mod record;
 mod run;
+mod selection;
 mod ssb;
 mod stat;
+mod stats;
 mod time;
 
 use std::ffi::OsString;
@@ -25,10 +32,20 @@ use clap_complete::Shell;
 use pmu::{EventSet, EventTable, event_sets, nearest, parse_events};
 use vocab::Event;
 
+pub(crate) use self::annotate::AnnotateJob;
+use self::annotate::annotate_job;
+pub(crate) use self::calc::{CalcJob, CfgJob, SummaryJob};
+use self::calc::{calc_job, cfg_job, summary_job};
 pub(crate) use self::calibrate::CalibrateJob;
 use self::calibrate::calibrate_job;
+pub(crate) use self::count::CountJob;
+use self::count::count_job;
 use self::daemon::daemon_job;
 pub(crate) use self::daemon::{Ask, DaemonJob, StartJob, What};
+pub(crate) use self::diff::DiffJob;
+use self::diff::diff_job;
+pub(crate) use self::export::ExportJob;
+use self::export::export_job;
 use self::icost::icost_job;
 pub(crate) use self::icost::{IcostJob, check_machine};
 pub(crate) use self::import::ImportJob;
@@ -37,16 +54,19 @@ use self::measure::measure_job;
 pub(crate) use self::measure::{MeasureJob, Varies, WarmUp};
 pub(crate) use self::model::ModelJob;
 use self::model::model_job;
+pub(crate) use self::prof::ProfJob;
 use self::prof::prof_job;
-pub(crate) use self::prof::{EpochChoice, ProfJob};
 use self::record::record_job;
 pub(crate) use self::record::{ModelledRecord, RecordJob, Who};
 pub(crate) use self::run::RunJob;
 use self::run::run_job;
+pub(crate) use self::selection::{EpochChoice, Selection};
 use self::ssb::ssb_job;
 pub(crate) use self::ssb::{Here, OnModel, SsbJob, Watched};
 use self::stat::stat_job;
 pub(crate) use self::stat::{Form, StatJob, Whom, software_set};
+pub(crate) use self::stats::StatsJob;
+use self::stats::stats_job;
 use super::arguments::{Arguments, Command};
 use crate::failure::{ERROR, Failure, RUN_FAILED, USAGE};
 use crate::output::{Output, Stream};
@@ -71,6 +91,14 @@ pub(crate) enum Job {
     Record(RecordJob),
     Import(ImportJob),
     Prof(ProfJob),
+    Annotate(AnnotateJob),
+    Calc(CalcJob),
+    Summary(SummaryJob),
+    Cfg(CfgJob),
+    Stats(StatsJob),
+    Diff(DiffJob),
+    Count(CountJob),
+    Export(ExportJob),
     Doctor,
     List(ListJob),
     Completions(Shell),
@@ -109,7 +137,7 @@ impl Refused {
 }
 
 /// The commands that run a program once and pass its status through.
-const RUN_ONCE: [&str; 6] = ["run", "model", "icost", "stat", "ssb", "record"];
+const RUN_ONCE: [&str; 7] = ["run", "model", "icost", "stat", "ssb", "record", "count"];
 
 /// From argv.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Plan, Refused> {
@@ -130,6 +158,7 @@ fn plan(arguments: Arguments) -> Result<Plan, Failure> {
         colour: arguments.speech.color,
         stream: Stream::Stdout,
         file: None,
+        pages: false,
         failure_status: ERROR,
     };
     let job = match arguments.command {
@@ -183,7 +212,42 @@ fn plan(arguments: Arguments) -> Result<Plan, Failure> {
             Job::Record(record_job(record)?)
         }
         Command::Import(import) => Job::Import(import_job(import)?),
-        Command::Prof(prof) => Job::Prof(prof_job(prof)?),
+        Command::Prof(prof) => {
+            output.pages = !prof.selection.no_pager;
+            Job::Prof(prof_job(prof)?)
+        }
+        Command::Annotate(asked) => {
+            output.pages = !asked.selection.no_pager;
+            Job::Annotate(annotate_job(asked)?)
+        }
+        Command::Calc(asked) => {
+            output.pages = !asked.selection.no_pager;
+            Job::Calc(calc_job(asked)?)
+        }
+        Command::Summary(asked) => {
+            output.pages = !asked.selection.no_pager;
+            Job::Summary(summary_job(asked)?)
+        }
+        Command::Cfg(asked) => {
+            output.pages = !asked.selection.no_pager;
+            output.file = asked.output.clone();
+            Job::Cfg(cfg_job(asked)?)
+        }
+        Command::Stats(asked) => {
+            output.pages = !asked.selection.no_pager;
+            Job::Stats(stats_job(asked)?)
+        }
+        Command::Diff(asked) => {
+            output.pages = !asked.selection.no_pager;
+            Job::Diff(diff_job(asked)?)
+        }
+        Command::Count(mut count) => {
+            output.stream = Stream::Stderr;
+            output.file = count.output.take();
+            output.failure_status = RUN_FAILED;
+            Job::Count(count_job(count))
+        }
+        Command::Export(asked) => Job::Export(export_job(asked)?),
         Command::Doctor => Job::Doctor,
         Command::List { what, machine } => Job::List(ListJob { what, machine }),
         Command::Completions { shell } => Job::Completions(shell),

@@ -5,56 +5,21 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use pmu::nearest;
 
-use super::database::database;
-use super::time::parse_time;
+use super::selection::{Selection, selection};
 use crate::cli::arguments::{By, ProfArguments};
 use crate::failure::{Failure, USAGE};
 
 /// What is to be shown of which database.
 #[derive(Debug)]
 pub(crate) struct ProfJob {
-    pub(crate) database: PathBuf,
+    pub(crate) selection: Selection,
     pub(crate) by: By,
-    pub(crate) epoch: Option<EpochChoice>,
-    pub(crate) host: Option<String>,
-    pub(crate) image: Option<String>,
-    pub(crate) event: Option<String>,
-    pub(crate) since_unix_ns: u64,
-    pub(crate) until_unix_ns: u64,
-    pub(crate) modelled: bool,
     pub(crate) rows: usize,
-}
-
-/// Which epochs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum EpochChoice {
-    Number(u64),
-    /// The newest of each host.
-    Last,
 }
 
 pub(super) fn prof_job(prof: ProfArguments) -> Result<ProfJob, Failure> {
     let (named, by) = words(&prof.words)?;
-    let epoch = match prof.epoch.as_deref() {
-        None => None,
-        Some("last") => Some(EpochChoice::Last),
-        Some(text) => Some(text.parse().map(EpochChoice::Number).map_err(|_| {
-            Failure::new(USAGE, format!("'{text}' is no epoch"))
-                .remedy("give a number, or last; `whither prof by epoch` lists them")
-        })?),
-    };
-    Ok(ProfJob {
-        database: database(prof.db.or(named))?,
-        by,
-        epoch,
-        host: prof.host,
-        image: prof.image,
-        event: prof.event,
-        since_unix_ns: prof.since.as_deref().map_or(Ok(0), parse_time)?,
-        until_unix_ns: prof.until.as_deref().map_or(Ok(u64::MAX), parse_time)?,
-        modelled: prof.modelled,
-        rows: prof.rows,
-    })
+    Ok(ProfJob { selection: selection(prof.selection, named)?, by, rows: prof.rows })
 }
 
 /// `[DB] [by WHAT]`.

@@ -64,8 +64,10 @@ pub(super) fn record_job(record: RecordArguments) -> Result<RecordJob, Failure> 
         (None, Some(period)) => Some(perf::Rate::Period(period)),
         (None, None) => None,
     };
+    // As with perf, whoever names CPUs and no process means all that runs there.
     let who = match (record.all_cpus, record.pid.is_empty()) {
         (true, _) => Who::Machine,
+        (false, true) if record.cpu.is_some() => Who::Machine,
         (false, false) => Who::Processes(record.pid),
         (false, true) => Who::Program,
     };

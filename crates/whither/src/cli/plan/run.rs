@@ -49,10 +49,14 @@ pub(super) fn run_job(run: RunArguments) -> Result<RunJob, Failure> {
         counted: events_of_set(&table, &run.set)?,
         procedures: run.procedures,
         hottest: run.hottest,
-        syntax: match run.syntax {
-            SyntaxArgument::Intel => Syntax::Intel,
-            SyntaxArgument::Att => Syntax::Att,
-        },
+        syntax: syntax(run.syntax),
         model,
     })
+}
+
+pub(super) fn syntax(asked: SyntaxArgument) -> Syntax {
+    match asked {
+        SyntaxArgument::Intel => Syntax::Intel,
+        SyntaxArgument::Att => Syntax::Att,
+    }
 }

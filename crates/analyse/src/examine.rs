@@ -1,0 +1,290 @@
+//! One procedure, from samples to reasons.
+
+use image::FlowGraph;
+use metrology::Estimate;
+use model::machine::{Machine, Order};
+
+use crate::code::Pieces;
+use crate::frequency::{Counted, Evidence, Frequencies, classes, estimate, trust};
+use crate::plan::{Least, Plan};
+use crate::report::{
+    BlockReport, EdgeReport, InstructionReport, ProcedureReport, StaticCause, StaticStall,
+};
+use crate::request::{Request, Sampled, Samples};
+use crate::stalls::{Happened, Scene, blame, candidates};
+use crate::summary::{Cell, summarise};
+
+/// Instructions beyond which a procedure is not looked into: schedules and flows of so much code
+/// take longer than a reader waits, and no compiler writes it.
+pub const INSTRUCTIONS_MAX: usize = 250_000;
+
+/// What is left after the least cycles stands out when it exceeds this many standard deviations.
+const STANDS_OUT: f64 = 2.0;
+
+/// Finds out how often everything ran, how long it took and who is to blame.
+pub fn examine(request: &Request<'_>) -> ProcedureReport {
+    let graph = request.graph;
+    if graph.steps.len() > INSTRUCTIONS_MAX {
+        let note = format!(
+            "the procedure has {} instructions, more than the {INSTRUCTIONS_MAX} that are looked \
+             into",
+            graph.steps.len()
+        );
+        return ProcedureReport { notes: vec![note], ..ProcedureReport::default() };
+    }
+    let pieces = Pieces::cut(graph, request.parts, request.machine);
+    let plan = Plan::new(graph, &pieces, request.machine);
+    let frequencies = match request.exact {
+        Some(runs) => known(request, runs, &plan, &pieces),
+        None => estimated(request, &plan, &pieces),
+    };
+    let mut report = ProcedureReport { notes: notes(request), ..ProcedureReport::default() };
+    let (samples, cycles_each) = match request.time() {
+        Some((samples, cycles)) => (by_step(graph, samples), cycles),
+        None => (vec![0; graph.steps.len()], 1.0),
+    };
+    let values = |list: &[Estimate]| list.iter().map(|it| it.value).collect::<Vec<f64>>();
+    let (blocks, edges) = (values(&frequencies.blocks), values(&frequencies.edges));
+    let happened = happened(request);
+    let scene = Scene {
+        graph,
+        pieces: &pieces,
+        machine: request.machine,
+        blocks: &blocks,
+        edges: &edges,
+        happened: &happened,
+    };
+    let mut cells = Vec::new();
+    for (block, held) in graph.blocks.iter().enumerate() {
+        let frequency = frequencies.blocks[block];
+        let mut debt = 0.0;
+        let steps = samples.iter().zip(&frequencies.least).enumerate();
+        for (step, (&samples, &least)) in steps.take(held.end).skip(held.first) {
+            let spot = Spot { step, block, samples, cycles_each };
+            let (instruction, cell) = instruction(&scene, &spot, frequency, least, &mut debt);
+            report.instructions.push(instruction);
+            cells.push(cell);
+        }
+        report.blocks.push(block_report(graph, block, &frequencies, &samples, cycles_each));
+    }
+    report.instructions.sort_by_key(|it| it.address);
+    report.edges = graph.edges.iter().zip(&frequencies.edges).map(edge_report).collect();
+    let all: u64 = cells.iter().map(|cell| cell.samples).sum();
+    report.summary = summarise(&cells, all, request.all_samples, cycles_each);
+    report
+}
+
+/// One instruction's samples.
+struct Spot {
+    step: usize,
+    block: usize,
+    samples: u64,
+    cycles_each: f64,
+}
+
+fn notes(request: &Request<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !request.graph.unresolved.is_empty() {
+        notes.push(format!(
+            "{} indirect jumps lead where no table tells: every block is estimated by itself",
+            request.graph.unresolved.len()
+        ));
+    }
+    if request.graph.overlaps > 0 {
+        notes.push(format!(
+            "{} branches lead into the middle of another instruction",
+            request.graph.overlaps
+        ));
+    }
+    if request.time().is_none() {
+        notes.push("no samples of time: cycles are not known".to_owned());
+    }
+    notes
+}
+
+fn by_step(graph: &FlowGraph, samples: &Samples) -> Vec<u64> {
+    let at = |step: &image::Step| samples.at.get(&step.address).copied().unwrap_or(0);
+    graph.steps.iter().map(at).collect()
+}
+
+fn estimated(request: &Request<'_>, plan: &Plan, pieces: &Pieces) -> Frequencies {
+    let graph = request.graph;
+    let classes = classes(graph);
+    let counted =
+        |samples: &Samples, period: f64| Counted { by_step: by_step(graph, samples), period };
+    let precise = |event: Sampled| {
+        let samples = request.of(event).filter(|samples| samples.is_precise)?;
+        Some(counted(samples, samples.period))
+    };
+    let evidence = Evidence {
+        graph,
+        classes: &classes,
+        time: request.time().map(|(samples, cycles)| counted(samples, cycles)),
+        retired: precise(Sampled::Instructions),
+        taken: precise(Sampled::TakenBranches),
+        branches: request.branches,
+        is_in_order: request.machine.window.order == Order::InOrder,
+        longest_stall_cycles: longest_stall(request.machine),
+    };
+    estimate(&evidence, plan, pieces)
+}
+
+/// A miss to memory behind another, with a walk before each.
+fn longest_stall(machine: &Machine) -> f64 {
+    2.0 * f64::from(2 * machine.memory.latency_cycles + machine.tlbs.walk_cycles)
+}
+
+/// Frequencies that need no estimate.
+fn known(
+    request: &Request<'_>,
+    runs: &std::collections::BTreeMap<u64, u64>,
+    plan: &Plan,
+    pieces: &Pieces,
+) -> Frequencies {
+    let graph = request.graph;
+    let run = |block: &image::Block| {
+        let first = graph.steps.get(block.first);
+        first.and_then(|step| runs.get(&step.address)).copied().unwrap_or(0) as f64
+    };
+    let blocks: Vec<f64> = graph.blocks.iter().map(run).collect();
+    let sure = |&value: &f64| {
+        Some(crate::frequency::Seen { value, variance: (value * 1e-3).powi(2) + 1.0 })
+    };
+    let seen: Vec<_> = blocks.iter().map(sure).collect();
+    let flow = crate::frequency::nearest_flow(graph, &seen, &vec![None; graph.edges.len()]);
+    let least = plan.mixed(graph, pieces, Some((&flow.edges, &blocks)));
+    Frequencies {
+        blocks: blocks.into_iter().map(Estimate::exact).collect(),
+        edges: flow.edges.into_iter().map(Estimate::exact).collect(),
+        least,
+    }
+}
+
+fn happened(request: &Request<'_>) -> Happened {
+    let graph = request.graph;
+    let counts = |event: Sampled| {
+        let samples = request.of(event).filter(|samples| samples.is_precise)?;
+        // As many as may well have been: two standard deviations above what was counted.
+        let upper = |count: u64| {
+            let count = count as f64;
+            (count + STANDS_OUT * count.sqrt() + 1.0) * samples.period
+        };
+        Some(by_step(graph, samples).into_iter().map(upper).collect())
+    };
+    Happened {
+        code_misses: counts(Sampled::CodeMisses),
+        code_tlb_misses: counts(Sampled::CodeTlbMisses),
+        data_misses: counts(Sampled::DataMisses),
+        data_tlb_misses: counts(Sampled::DataTlbMisses),
+        mispredicts: counts(Sampled::Mispredicts),
+    }
+}
+
+/// Divides an instruction's samples into execution, static stalls, dynamic stalls and noise.
+///
+/// Out of order, what an instruction does in the shadow of an older one's stall takes no time of
+/// its own: its least cycles were spent already. That `debt` is made good by what comes later.
+fn instruction(
+    scene: &Scene<'_>,
+    spot: &Spot,
+    frequency: Estimate,
+    least: Least,
+    debt: &mut f64,
+) -> (InstructionReport, Cell) {
+    let runs = frequency.value / spot.cycles_each;
+    let (samples, expected) = (spot.samples as f64, runs * least.cycles);
+    let of_runs = frequency.standard_uncertainty / spot.cycles_each * least.cycles;
+    let noise = (samples.max(expected).max(1.0) + of_runs * of_runs).sqrt();
+    let mut left = samples - expected;
+    let is_out_of_order = scene.machine.window.order == Order::OutOfOrder;
+    if is_out_of_order && left > 0.0 {
+        let repaid = left.min(*debt);
+        *debt -= repaid;
+        left -= repaid;
+    } else if is_out_of_order {
+        *debt -= left;
+        left = 0.0;
+    }
+    let static_cycles = (least.cycles - 1.0).max(0.0);
+    let mut cell = Cell {
+        samples: spot.samples,
+        runs,
+        least_cycles: least.cycles,
+        static_cause: least.cause.unwrap_or(StaticCause::Slotting),
+        static_samples: runs * static_cycles,
+        left,
+        noise,
+        ..Cell::default()
+    };
+    let stands_out = left > STANDS_OUT * noise && runs > 0.0;
+    let stall_cycles = if stands_out { left / runs } else { 0.0 };
+    let mut culprits = Vec::new();
+    if stands_out {
+        let found = blame(stall_cycles, &candidates(scene, spot.step, spot.block));
+        cell.unexplained = found.unexplained;
+        cell.culprits = found.culprits.clone();
+        culprits = found.culprits;
+    }
+    cell.stands_out = stands_out || left < -STANDS_OUT * noise;
+    let steps = &scene.graph.steps;
+    let static_stall = (static_cycles > 0.0).then(|| StaticStall {
+        cycles: static_cycles,
+        cause: cell.static_cause,
+        responsible: least.maker.and_then(|maker| steps.get(maker)).map(|step| step.address),
+    });
+    let report = InstructionReport {
+        address: steps.get(spot.step).map_or(0, |step| step.address),
+        block: spot.block,
+        samples: spot.samples,
+        frequency,
+        confidence: trust(frequency),
+        cpi: cycles_each_time(samples, spot.cycles_each, frequency),
+        least_cycles: least.cycles,
+        static_stall,
+        dynamic_stall_cycles: stall_cycles,
+        culprits,
+    };
+    (report, cell)
+}
+
+/// Cycles by runs, with the uncertainty of both.
+fn cycles_each_time(samples: f64, cycles_each: f64, frequency: Estimate) -> Option<Estimate> {
+    if frequency.value <= 0.0 {
+        return None;
+    }
+    let value = samples * cycles_each / frequency.value;
+    let of_samples = samples.max(1.0).sqrt() * cycles_each / frequency.value;
+    let of_runs = value * frequency.standard_uncertainty / frequency.value;
+    Some(Estimate::known(value, of_samples.hypot(of_runs)))
+}
+
+fn block_report(
+    graph: &FlowGraph,
+    block: usize,
+    frequencies: &Frequencies,
+    samples: &[u64],
+    cycles_each: f64,
+) -> BlockReport {
+    let held = graph.blocks[block];
+    let instructions = held.end - held.first;
+    let sampled: u64 = samples[held.first..held.end].iter().sum();
+    let frequency = frequencies.blocks[block];
+    let best: f64 = frequencies.least[held.first..held.end].iter().map(|it| it.cycles).sum();
+    let each = |cycles: Estimate| cycles.scaled(1.0 / instructions.max(1) as f64);
+    BlockReport {
+        address: graph.steps.get(held.first).map_or(0, |step| step.address),
+        instructions,
+        samples: sampled,
+        frequency,
+        confidence: trust(frequency),
+        best_cpi: best / instructions.max(1) as f64,
+        actual_cpi: cycles_each_time(sampled as f64, cycles_each, frequency).map(each),
+    }
+}
+
+fn edge_report((edge, &frequency): (&image::Edge, &Estimate)) -> EdgeReport {
+    EdgeReport { from: edge.from, to: edge.to, frequency, confidence: trust(frequency) }
+}
+
+#[cfg(test)]
+mod tests;

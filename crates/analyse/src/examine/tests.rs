@@ -1,0 +1,129 @@
+//! A loop whose every number is known.
+
+use std::collections::BTreeMap;
+
+use image::{CodePart, Surroundings};
+
+use super::*;
+use crate::frequency::Confidence;
+use crate::report::DynamicCause;
+
+struct Nothing;
+
+impl Surroundings for Nothing {
+    fn data(&self, _: u64, _: usize) -> Option<&[u8]> {
+        None
+    }
+    fn returns(&self, _: u64) -> bool {
+        true
+    }
+}
+
+/// ```text
+/// 1000: mov rax,[rbx]        a load
+/// 1003: imul rcx,rdx
+/// 1007: add rsi,1
+/// 100b: add rdi,1
+/// 100f: add r8,1
+/// 1013: add r9,1
+/// 1017: dec r10
+/// 101a: jne 1000
+/// 101c: ret
+/// ```
+const LOOP: &[u8] = &[
+    0x48, 0x8b, 0x03, 0x48, 0x0f, 0xaf, 0xca, 0x48, 0x83, 0xc6, 0x01, 0x48, 0x83, 0xc7, 0x01, 0x49,
+    0x83, 0xc0, 0x01, 0x49, 0x83, 0xc1, 0x01, 0x49, 0xff, 0xca, 0x75, 0xe4, 0xc3,
+];
+const START: u64 = 0x1000;
+const ROUNDS: f64 = 1e6;
+const PERIOD: f64 = 1000.0;
+
+fn graph() -> FlowGraph {
+    FlowGraph::build(&[CodePart { address: START, code: LOOP }], &Nothing)
+}
+
+/// The samples that a million rounds leave without noise, with `extra` cycles at one instruction
+/// each round.
+fn samples(machine: &Machine, extra: (u64, f64)) -> Samples {
+    let graph = graph();
+    let parts = [CodePart { address: START, code: LOOP }];
+    let pieces = Pieces::cut(&graph, &parts, machine);
+    let plan = Plan::new(&graph, &pieces, machine);
+    let edges: Vec<f64> =
+        graph.edges.iter().map(|edge| if edge.to == 0 { 1.0 } else { 0.0 }).collect();
+    let least = plan.mixed(&graph, &pieces, Some((&edges, &vec![0.0; graph.blocks.len()])));
+    let mut at = BTreeMap::new();
+    for (step, least) in graph.steps.iter().zip(&least).take(graph.blocks[0].end) {
+        let more = if step.address == extra.0 { extra.1 } else { 0.0 };
+        let cycles = least.cycles + more;
+        at.insert(step.address, (cycles * ROUNDS / PERIOD).round() as u64);
+    }
+    Samples { event: Sampled::Cycles, period: PERIOD, is_precise: false, at }
+}
+
+fn examined(machine: &Machine, samples: &[Samples]) -> ProcedureReport {
+    let graph = graph();
+    let parts = [CodePart { address: START, code: LOOP }];
+    examine(&Request {
+        graph: &graph,
+        parts: &parts,
+        machine,
+        samples,
+        branches: None,
+        exact: None,
+        all_samples: 100_000,
+    })
+}
+
+#[test]
+fn a_loop_in_order_is_counted_and_its_miss_is_the_loads() {
+    let machine = Machine::named("alpha21164").unwrap();
+    let report = examined(&machine, &[samples(&machine, (START, 12.0))]);
+    let body = &report.blocks[0];
+    assert!((body.frequency.value / ROUNDS - 1.0).abs() < 0.02, "{:?}", body.frequency);
+    let load = report.at(START).unwrap();
+    assert!((load.dynamic_stall_cycles - 12.0).abs() < 0.5, "{load:?}");
+    let causes: Vec<DynamicCause> = load.culprits.iter().map(|culprit| culprit.cause).collect();
+    assert!(causes.contains(&DynamicCause::DataCache));
+    assert!(!causes.contains(&DynamicCause::StoreBuffer), "it stores nothing");
+    let others = report.instructions.iter().filter(|it| it.address != START);
+    assert!(others.into_iter().all(|it| it.culprits.is_empty()));
+    // The back edge carries the rounds.
+    let back = report.edges.iter().find(|edge| edge.to == 0 && edge.from == 0).unwrap();
+    assert!((back.frequency.value / ROUNDS - 1.0).abs() < 0.02, "{back:?}");
+}
+
+#[test]
+fn the_lines_of_the_summary_add_up() {
+    for name in ["alpha21164", "zen4"] {
+        let machine = Machine::named(name).unwrap();
+        let summary = examined(&machine, &[samples(&machine, (START, 12.0))]).summary;
+        assert!((summary.total_tallied - 1.0).abs() < 1e-9, "{name}: {summary:?}");
+        let data = summary.dynamic.iter().find(|c| c.cause == DynamicCause::DataCache).unwrap();
+        assert!(data.share_max > 0.3 && data.share_min <= data.share_max);
+        assert!(summary.best_cpi().unwrap() < summary.actual_cpi().unwrap());
+    }
+}
+
+#[test]
+fn retired_instructions_tell_the_frequency_out_of_order() {
+    let machine = Machine::named("zen4").unwrap();
+    let at = (0..8).map(|k| graph().steps[k].address).map(|address| (address, 1000)).collect();
+    let retired = Samples { event: Sampled::Instructions, period: PERIOD, is_precise: true, at };
+    let time = samples(&machine, (START, 3.0));
+    let alone = examined(&machine, std::slice::from_ref(&time));
+    assert_eq!(alone.blocks[0].confidence, Confidence::Low, "time alone cannot tell");
+    let both = examined(&machine, &[time, retired]);
+    let body = &both.blocks[0];
+    assert!((body.frequency.value / ROUNDS - 1.0).abs() < 0.02, "{:?}", body.frequency);
+    assert_eq!(body.confidence, Confidence::High);
+}
+
+#[test]
+fn nothing_sampled_is_said_and_nothing_breaks() {
+    let machine = Machine::named("zen4").unwrap();
+    let report = examined(&machine, &[]);
+    assert_eq!(report.blocks[0].frequency.value, 0.0);
+    assert!(report.notes.iter().any(|note| note.contains("no samples of time")));
+    assert_eq!(report.instructions.len(), 9);
+}

@@ -1,0 +1,106 @@
+//! The program's code, looked up by address.
+
+use std::collections::HashMap;
+
+use model::core::Ideal;
+use model::machine::Machine;
+use model::program::{Op, Program, StaticInstruction};
+use model::stream::{BlockId, Code, StaticBlock};
+use model::uop::Flow;
+
+/// Every instruction that is known, decoded once.
+#[derive(Clone, Debug)]
+pub struct CodeBook {
+    program: Program,
+    places: HashMap<u64, u32>,
+    codes: Vec<Code>,
+    blocks: u32,
+    /// Where stretches of code begin, and what stands behind calls.
+    entries: Vec<u64>,
+    behind_calls: Vec<u64>,
+}
+
+/// An instruction as the code tells it.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    /// Its place among all that are known.
+    pub place: u32,
+    /// Its address, length and flow.
+    pub instruction: &'a StaticInstruction,
+    /// Its micro-ops.
+    pub ops: &'a [Op],
+}
+
+impl CodeBook {
+    /// An empty one, for a machine.
+    pub fn new(machine: &Machine) -> CodeBook {
+        CodeBook {
+            program: Program::new(machine, Ideal::NONE),
+            places: HashMap::new(),
+            codes: Vec::new(),
+            blocks: 0,
+            entries: Vec::new(),
+            behind_calls: Vec::new(),
+        }
+    }
+
+    /// Adds the instructions of a block. Those known already stay as they are.
+    pub fn add(&mut self, block: &StaticBlock) {
+        if block.instructions.iter().all(|code| self.places.contains_key(&code.pc)) {
+            return;
+        }
+        let first = self.program.instructions.len() as u32;
+        self.program.translate(BlockId(self.blocks), block);
+        self.blocks += 1;
+        if let Some(start) = block.instructions.first() {
+            self.entries.push(start.pc);
+        }
+        for (k, code) in block.instructions.iter().enumerate() {
+            self.codes.push(*code);
+            if self.places.contains_key(&code.pc) {
+                continue;
+            }
+            let place = first + k as u32;
+            self.places.insert(code.pc, place);
+            let instruction = self.program.instructions.get(place as usize);
+            let calls = |flow: Flow| matches!(flow, Flow::Call | Flow::IndirectCall);
+            self.behind_calls.extend(instruction.filter(|i| calls(i.flow)).map(|i| i.next()));
+        }
+    }
+
+    /// The instruction at an address.
+    pub fn find(&self, pc: u64) -> Option<Known<'_>> {
+        self.at(*self.places.get(&pc)?)
+    }
+
+    /// The instruction at a place.
+    pub fn at(&self, place: u32) -> Option<Known<'_>> {
+        let instruction = self.program.instructions.get(place as usize)?;
+        Some(Known { place, instruction, ops: self.program.ops_of(instruction) })
+    }
+
+    /// Where blocks begin.
+    pub fn entries(&self) -> &[u64] {
+        &self.entries
+    }
+
+    /// The addresses behind calls, which returns go to.
+    pub fn behind_calls(&self) -> &[u64] {
+        &self.behind_calls
+    }
+
+    /// Every instruction's bytes, in the order in which they were added.
+    pub fn codes(&self) -> &[Code] {
+        &self.codes
+    }
+
+    /// How many addresses are known.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+}

@@ -1,0 +1,219 @@
+//! From a signature to the path it must have taken (figure 5a).
+
+use std::fmt;
+
+use model::monitor::{Bits, SignatureSample, Surroundings};
+use model::uop::Flow;
+
+use super::Database;
+use super::align::align;
+use super::code::{CodeBook, Known};
+use super::database::Chosen;
+
+/// Why a fragment cannot be what happened.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Flaw {
+    /// An instruction's bits say what it cannot do.
+    Impossible,
+    /// The path leads to where there is no code.
+    NoCode,
+    /// No detailed sample says where an indirect branch went.
+    NoTarget,
+}
+
+impl Flaw {
+    /// One word for it.
+    pub fn key(self) -> &'static str {
+        match self {
+            Flaw::Impossible => "impossible",
+            Flaw::NoCode => "no_code",
+            Flaw::NoTarget => "no_target",
+        }
+    }
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Flaw::Impossible => "bits that its instructions cannot have",
+            Flaw::NoCode => "a path that leaves the known code",
+            Flaw::NoTarget => "an indirect branch that no detailed sample follows",
+        })
+    }
+}
+
+/// A stretch of the program, put together again.
+#[derive(Clone, Debug, Default)]
+pub struct Fragment<'a> {
+    /// Each instruction's place in the code book.
+    pub places: Vec<u32>,
+    /// The detailed sample chosen for it, if there is one.
+    pub details: Vec<Option<Chosen<'a>>>,
+    /// Why it is not as long as its signature, if it is not.
+    pub flaw: Option<Flaw>,
+}
+
+impl Fragment<'_> {
+    /// Whether it may be what happened. A path that merely cannot be followed further is right as
+    /// far as it goes.
+    pub fn is_consistent(&self) -> bool {
+        matches!(self.flaw, None | Some(Flaw::NoTarget))
+    }
+}
+
+/// Calls that are still open at most; older ones are forgotten.
+const CALLS_MAX: usize = 1000;
+/// How often another target is tried before a fragment is given up.
+const RETRIES_MAX: usize = 50;
+
+/// An indirect branch that could have gone elsewhere too.
+struct Choice {
+    /// Instructions up to it, itself included.
+    len: usize,
+    targets: Vec<u64>,
+    calls: Vec<u64>,
+}
+
+/// Follows a signature through the code.
+///
+/// Where an indirect branch leads to bits that cannot be, the next likely target of the last such
+/// branch is tried, as far as detailed samples know any.
+pub fn walk<'a>(
+    signature: &SignatureSample,
+    code: &CodeBook,
+    database: &mut Database<'a>,
+) -> Fragment<'a> {
+    let mut walker = Walker { calls: Vec::new(), choices: Vec::new(), pc: signature.start };
+    let mut fragment = Fragment::default();
+    let mut retries = 0;
+    while fragment.places.len() < signature.bits.len() {
+        let Err(flaw) = walker.step(signature, code, database, &mut fragment) else { continue };
+        fragment.flaw.get_or_insert(flaw);
+        if flaw == Flaw::NoTarget {
+            fragment.flaw = Some(flaw);
+            return fragment;
+        }
+        retries += 1;
+        if retries > RETRIES_MAX || !walker.back(&mut fragment) {
+            return fragment;
+        }
+    }
+    fragment.flaw = None;
+    fragment
+}
+
+struct Walker {
+    pc: u64,
+    calls: Vec<u64>,
+    choices: Vec<Choice>,
+}
+
+impl Walker {
+    /// Takes the next instruction.
+    fn step<'a>(
+        &mut self,
+        signature: &SignatureSample,
+        code: &CodeBook,
+        database: &mut Database<'a>,
+        fragment: &mut Fragment<'a>,
+    ) -> Result<(), Flaw> {
+        let k = fragment.places.len();
+        let bits = signature.bits.get(k).copied().unwrap_or_default();
+        let known = code.find(self.pc).ok_or(Flaw::NoCode)?;
+        if !is_possible(&known, bits) {
+            return Err(Flaw::Impossible);
+        }
+        let (around, missing) = signature.around(k);
+        fragment.places.push(known.place);
+        fragment.details.push(database.closest(&known, around, missing));
+        if k + 1 == signature.bits.len() {
+            return Ok(());
+        }
+        let instruction = known.instruction;
+        let calls = matches!(instruction.flow, Flow::Call | Flow::IndirectCall);
+        if calls {
+            if self.calls.len() == CALLS_MAX {
+                self.calls.remove(0);
+            }
+            self.calls.push(instruction.next());
+        }
+        self.pc = match said(&known, bits) {
+            Some(to) => to,
+            None if instruction.flow == Flow::Return && !self.calls.is_empty() => {
+                self.calls.pop().unwrap_or_default()
+            }
+            None => self.guess(&known, (k, around, missing), signature, code, database)?,
+        };
+        Ok(())
+    }
+
+    /// Where an indirect branch went: as the closest detailed sample says; if there is none, as
+    /// the bits say that follow.
+    fn guess(
+        &mut self,
+        known: &Known<'_>,
+        (k, around, missing): (usize, Surroundings, usize),
+        signature: &SignatureSample,
+        code: &CodeBook,
+        database: &mut Database<'_>,
+    ) -> Result<u64, Flaw> {
+        let mut targets = database.targets(known.instruction.pc, around, missing);
+        targets.reverse();
+        if let Some(first) = targets.pop() {
+            self.choices.push(Choice { len: k + 1, targets, calls: self.calls.clone() });
+            return Ok(first);
+        }
+        let candidates = match known.instruction.flow {
+            Flow::Return => code.behind_calls(),
+            _ => code.entries(),
+        };
+        let rest = signature.bits.get(k + 1..).unwrap_or_default();
+        align(code, candidates, &self.calls, rest).ok_or(Flaw::NoTarget)
+    }
+
+    /// Goes back to the last branch that could have gone elsewhere; no if there is none.
+    fn back(&mut self, fragment: &mut Fragment<'_>) -> bool {
+        while let Some(choice) = self.choices.last_mut() {
+            if let Some(target) = choice.targets.pop() {
+                self.pc = target;
+                self.calls.clone_from(&choice.calls);
+                fragment.places.truncate(choice.len);
+                fragment.details.truncate(choice.len);
+                return true;
+            }
+            self.choices.pop();
+        }
+        false
+    }
+}
+
+/// Whether an instruction can have left these bits.
+///
+/// ```text
+/// bits 1, 2     access             other
+/// 1 0, 1 1      yes                a branch that may be taken
+/// 0 1           missed far away    not a branch that always is
+/// 0 0           no                 not a branch that always is
+/// ```
+pub(super) fn is_possible(known: &Known<'_>, bits: Bits) -> bool {
+    let flow = known.instruction.flow;
+    if known.instruction.has_memory {
+        return bits.first() || bits.second();
+    }
+    match flow {
+        Flow::Next => !bits.first(),
+        Flow::Conditional => true,
+        _ => bits.first(),
+    }
+}
+
+/// Where the code and its bits say that it went; none if they do not.
+pub(super) fn said(known: &Known<'_>, bits: Bits) -> Option<u64> {
+    let instruction = known.instruction;
+    match instruction.flow {
+        Flow::Conditional if bits.first() => Some(instruction.target),
+        Flow::Next | Flow::Conditional => Some(instruction.next()),
+        Flow::Jump | Flow::Call => Some(instruction.target),
+        Flow::Return | Flow::IndirectJump | Flow::IndirectCall => None,
+    }
+}

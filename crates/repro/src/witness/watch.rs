@@ -1,0 +1,171 @@
+//! What a profiler would have seen, and what it cannot see.
+
+use std::collections::HashMap;
+
+use metrology::Draws;
+use model::cause::Cause;
+use model::core::{Life, Stalled, Watcher};
+use model::event::Event;
+use model::machine::Machine;
+use model::pmu::{Attribution, Sampler, Sampling};
+
+use super::{Periods, Question};
+
+/// What is sampled, for each seed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Line {
+    /// Cycles, delivered late to the oldest instruction that has not retired.
+    Cycles,
+    /// Cycles, drawn from the owner of the cycle.
+    Owned,
+    /// Instructions, by the one that did it.
+    Instructions,
+    /// Misses of the instruction cache, by the instruction that was fetched.
+    CodeMisses,
+    /// Loads that missed, by the load.
+    DataMisses,
+    /// Mispredicts, by the branch.
+    Mispredicts,
+}
+
+/// How many there are.
+pub const LINES: usize = 6;
+/// Branches in a stack: as many as the last-branch records of current cores hold at least.
+pub const STACK: usize = 16;
+
+/// Whether a sample names who made the counter overflow, rather than who retires next.
+const IS_PRECISE: [bool; LINES] = [false, false, true, true, true, true];
+
+fn samplings(periods: &Periods) -> [Sampling; LINES] {
+    let sampling = |event: Event, period: u64, attribution: Attribution| {
+        let spread = (period / 16).max(1);
+        Sampling { event, period: (period - spread.min(period - 1), period + spread), attribution }
+    };
+    let now = Attribution::TimeProportional;
+    [
+        sampling(Event::Cycles, periods.cycles, Attribution::NextCommitting),
+        sampling(Event::Cycles, periods.cycles, now),
+        sampling(Event::Instructions, periods.instructions, now),
+        sampling(Event::L1iMisses, periods.events, now),
+        sampling(Event::L1dLoadMisses, periods.events, now),
+        sampling(Event::BranchMisses, periods.events, now),
+    ]
+}
+
+/// Stacks of taken branches, taken at every so many.
+#[derive(Clone, Debug)]
+struct Stacks {
+    draws: Draws,
+    period: u64,
+    left: u64,
+    seen: HashMap<(u32, u32), u64>,
+}
+
+/// Watches one thread.
+#[derive(Clone, Debug)]
+pub(super) struct Watch {
+    samplers: Vec<Sampler>,
+    /// Samples by instruction, seed and line.
+    counts: Vec<u32>,
+    causes: Vec<[u64; Cause::ALL.len()]>,
+    stacks: Vec<Stacks>,
+    ring: [(u32, u32); STACK],
+    at: usize,
+    /// A branch that was taken, until it is known where to.
+    open: Option<u32>,
+}
+
+impl Watch {
+    pub(super) fn new(machine: &Machine, question: &Question) -> Result<Watch, String> {
+        let lines = samplings(&question.periods);
+        let sampler =
+            |&seed: &u64| Sampler::new(machine, &lines, seed).map_err(|error| error.to_string());
+        let stack = |&seed: &u64| Stacks {
+            draws: Draws::new(seed),
+            period: question.periods.taken,
+            left: 1 + seed % question.periods.taken,
+            seen: HashMap::new(),
+        };
+        Ok(Watch {
+            samplers: question.seeds.iter().map(sampler).collect::<Result<_, _>>()?,
+            counts: Vec::new(),
+            causes: Vec::new(),
+            stacks: question.seeds.iter().map(stack).collect(),
+            ring: [(0, 0); STACK],
+            at: 0,
+            open: None,
+        })
+    }
+
+    /// Adds up what the samplers hold.
+    pub(super) fn gather(&mut self) {
+        let width = self.samplers.len() * LINES;
+        for (seed, sampler) in self.samplers.iter_mut().enumerate() {
+            for sample in sampler.take() {
+                let is_precise = IS_PRECISE.get(sample.sampling).copied().unwrap_or(false);
+                let who = if is_precise { sample.overflowed } else { sample.instruction };
+                let place = who as usize * width + seed * LINES + sample.sampling;
+                if self.counts.len() <= place {
+                    self.counts.resize((place + 1).next_multiple_of(width * 64), 0);
+                }
+                self.counts[place] += 1;
+            }
+        }
+    }
+
+    pub(super) fn samples(&self, instruction: usize) -> Vec<u32> {
+        let width = self.samplers.len() * LINES;
+        let held = self.counts.get(instruction * width..(instruction + 1) * width);
+        held.map_or_else(|| vec![0; width], <[u32]>::to_vec)
+    }
+
+    pub(super) fn causes(&self, instruction: usize) -> Vec<(u8, u64)> {
+        let held = self.causes.get(instruction);
+        let sparse = held.into_iter().flatten().enumerate().filter(|(_, cycles)| **cycles > 0);
+        sparse.map(|(cause, &cycles)| (cause as u8, cycles)).collect()
+    }
+
+    pub(super) fn stacks(&self) -> impl Iterator<Item = &HashMap<(u32, u32), u64>> {
+        self.stacks.iter().map(|stacks| &stacks.seen)
+    }
+
+    fn branched(&mut self, from: u32, to: u32) {
+        self.ring[self.at] = (from, to);
+        self.at = (self.at + 1) % STACK;
+        for stacks in &mut self.stacks {
+            stacks.left -= 1;
+            if stacks.left == 0 {
+                let spread = stacks.period / 8;
+                stacks.left = (stacks.period - spread / 2
+                    + stacks.draws.below(spread as usize + 1) as u64)
+                    .max(1);
+                for &way in self.ring.iter().filter(|way| **way != (0, 0)) {
+                    *stacks.seen.entry(way).or_default() += 1;
+                }
+            }
+        }
+    }
+}
+
+impl Watcher for Watch {
+    fn lived(&mut self, life: &Life) {
+        if let Some(from) = self.open.take() {
+            self.branched(from, life.instruction);
+        }
+        for sampler in &mut self.samplers {
+            sampler.lived(life);
+        }
+        if life.taken {
+            self.open = Some(life.instruction);
+        }
+    }
+
+    fn stalled(&mut self, stall: &Stalled) {
+        let place = stall.instruction as usize;
+        if self.causes.len() <= place {
+            self.causes.resize((place + 1).next_multiple_of(256), [0; Cause::ALL.len()]);
+        }
+        self.causes[place][stall.front as usize] += stall.front_cycles;
+        self.causes[place][stall.work as usize] += stall.cycles - stall.front_cycles;
+    }
+}

@@ -1,0 +1,175 @@
+//! The listing of figure 2: blocks with their CPI, instructions with bubbles before them.
+
+use std::collections::{BTreeSet, HashMap};
+
+use analyse::{BlockReport, InstructionReport, ProcedureReport};
+use metrology::{Coverage, Estimate};
+use show::{Body, Cell, Column, Row, Section, Table, Tone, Unit};
+use vocab::{Count, Offset};
+
+use super::{Calculated, bubbles};
+use crate::examined::{frequency_cell, word};
+use crate::listing::{CodeLine, Sources, aside};
+
+/// A block with less than this share of the procedure's samples is passed over in text.
+const LEAST_SHARE: f64 = 0.01;
+/// Blocks that text shows, the hottest; JSON has all.
+const BLOCKS_MAX: usize = 40;
+
+pub(super) fn section(calculated: &Calculated, whole: bool, sources: &mut Sources) -> Section {
+    let report = &calculated.examined.report;
+    let shown = shown_blocks(report, whole);
+    let places: HashMap<u64, Offset> =
+        calculated.listing.lines.iter().map(|line| (line.address, line.offset)).collect();
+    let mut explained = BTreeSet::new();
+    let mut rows = Vec::new();
+    let (mut block, mut skipped, mut from) = (None, 0, None);
+    for line in &calculated.listing.lines {
+        let found = report.at(line.address);
+        let is_shown = found.is_some_and(|it| shown.contains(&it.block));
+        let cells = cells(line, found, &places);
+        if !is_shown {
+            skipped += 1;
+            rows.push(Row::InJson(cells));
+            continue;
+        }
+        if skipped > 0 {
+            rows.push(Row::Gap(format!("{skipped} instructions of little weight")));
+            (skipped, block, from) = (0, None, None);
+        }
+        let Some(instruction) = found else { continue };
+        if block != Some(instruction.block) {
+            rows.extend(report.blocks.get(instruction.block).into_iter().flat_map(heading));
+            block = Some(instruction.block);
+        }
+        if line.from.is_some() && line.from != from {
+            from.clone_from(&line.from);
+            rows.extend(line.from.iter().map(|at| aside(&calculated.listing, at, sources)));
+        }
+        let before = bubbles::before(instruction, &mut explained);
+        rows.extend(
+            before.into_iter().map(|b| Row::Aside(Tone::Bad, "instruction", format!("  {b}"))),
+        );
+        rows.push(Row::Cells(tone(instruction, report), cells));
+    }
+    if skipped > 0 {
+        rows.push(Row::Gap(format!("{skipped} instructions of little weight")));
+    }
+    Section {
+        key: "code",
+        title: "INSTRUCTION BY INSTRUCTION".into(),
+        caption: "cycles at the head of the queue each time it ran; letters before an instruction \
+                  are what may have held it up"
+            .into(),
+        body: Body::Table(Table { columns: columns(), rows, text_rows: None }),
+    }
+}
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::number("offset", "offset"),
+        Column::text("instruction", "instruction"),
+        Column::number("samples", "samples"),
+        Column::number("cycles", "").only_in_json(),
+        Column::number("least_cycles", "").only_in_json(),
+        Column::number("head", "cycles").only_in_text(),
+        Column::number("frequency", "").only_in_json(),
+        Column::text("confidence", "").only_in_json(),
+        Column::text("culprit", "culprit").on_pages_of(70),
+        Column::number("block", "").only_in_json(),
+    ]
+}
+
+/// The blocks worth reading.
+fn shown_blocks(report: &ProcedureReport, whole: bool) -> BTreeSet<usize> {
+    let all: u64 = report.blocks.iter().map(|block| block.samples).sum();
+    let mut order: Vec<usize> = (0..report.blocks.len()).collect();
+    if whole {
+        return order.into_iter().collect();
+    }
+    let samples = |k: &usize| report.blocks.get(*k).map_or(0, |block| block.samples);
+    order.retain(|k| samples(k) as f64 >= LEAST_SHARE * (all as f64).max(1.0));
+    order.sort_by_key(|k| std::cmp::Reverse(samples(k)));
+    order.truncate(BLOCKS_MAX);
+    order.into_iter().collect()
+}
+
+/// `*** Best-case 8/13 = 0.62 CPI`, `*** Actual 140/13 = 10.77 CPI`, and how often it ran.
+fn heading(block: &BlockReport) -> Vec<Row> {
+    let n = block.instructions;
+    let told = |what: String| Row::Aside(Tone::Heading, "instruction", format!("*** {what}"));
+    let best = block.best_cpi * n as f64;
+    let mut rows = vec![
+        Row::Aside(Tone::Plain, "instruction", String::new()),
+        told(format!("Best-case {best:.1}/{n} = {:.2} CPI", block.best_cpi)),
+    ];
+    if let Some(actual) = block.actual_cpi {
+        let half = actual.half_width(Coverage::P95);
+        let cycles = actual.value * n as f64;
+        rows.push(told(format!("Actual {cycles:.1}/{n} = {:.2} ±{half:.2} CPI", actual.value)));
+    }
+    let ran = frequency_cell(block.frequency).to_text();
+    rows.push(told(format!("ran {ran} times, confidence {}", word(block.confidence))));
+    rows
+}
+
+fn cells(
+    line: &CodeLine,
+    found: Option<&InstructionReport>,
+    places: &HashMap<u64, Offset>,
+) -> Vec<Cell> {
+    let none = Cell::Empty;
+    let Some(it) = found else {
+        let text = Cell::text(line.text.as_str());
+        let mut cells = vec![Cell::Hex(line.offset.0), text];
+        cells.resize(columns().len(), none);
+        return cells;
+    };
+    let samples = match it.samples {
+        0 => Cell::Empty,
+        count => Cell::Count(Count(count)),
+    };
+    let estimate = |it: Estimate, unit| Cell::Estimate(it.value, it.interval(Coverage::P95), unit);
+    vec![
+        Cell::Hex(line.offset.0),
+        Cell::text(line.text.as_str()),
+        samples,
+        it.cpi.map_or(Cell::NotCounted("it may not have run".into()), |cpi| {
+            estimate(cpi, Unit::Number)
+        }),
+        Cell::Number(it.least_cycles, Unit::Number),
+        head(it),
+        frequency_cell(it.frequency),
+        Cell::text(word(it.confidence)),
+        culprits(it, places),
+        Cell::Count(Count(it.block as u64)),
+    ]
+}
+
+/// `18.0 cy`, or that it left with the one before it.
+fn head(it: &InstructionReport) -> Cell {
+    match it.cpi {
+        None => Cell::Empty,
+        Some(_) if it.samples == 0 && it.is_dual_issue() => Cell::text("(with it)"),
+        Some(cpi) => Cell::text(format!("{:.1} cy", cpi.value)),
+    }
+}
+
+/// The places of the instructions that are responsible, each once.
+fn culprits(it: &InstructionReport, places: &HashMap<u64, Offset>) -> Cell {
+    let statics = it.static_stall.iter().filter_map(|stall| stall.responsible);
+    let dynamic = it.culprits.iter().filter_map(|culprit| culprit.responsible);
+    let mut named: Vec<String> = Vec::new();
+    for address in dynamic.chain(statics) {
+        let at = places.get(&address).map_or(address, |offset| offset.0);
+        let text = format!("{at:#x}");
+        if !named.contains(&text) {
+            named.push(text);
+        }
+    }
+    if named.is_empty() { Cell::Empty } else { Cell::text(named.join(" ")) }
+}
+
+fn tone(it: &InstructionReport, report: &ProcedureReport) -> Tone {
+    crate::run::tone(Count(it.samples), Count(report.summary.samples))
+}

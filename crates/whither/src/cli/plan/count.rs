@@ -1,0 +1,29 @@
+//! `whither count`, checked and completed.
+
+use std::ffi::OsString;
+
+use image::Syntax;
+
+use super::run::syntax;
+use crate::cli::arguments::CountArguments;
+
+/// What is to be counted.
+#[derive(Debug)]
+pub(crate) struct CountJob {
+    /// The program and its arguments; never empty.
+    pub(crate) program: Vec<OsString>,
+    pub(crate) counts_accesses: bool,
+    pub(crate) procedures: usize,
+    pub(crate) hottest: usize,
+    pub(crate) syntax: Syntax,
+}
+
+pub(super) fn count_job(asked: CountArguments) -> CountJob {
+    CountJob {
+        program: asked.program,
+        counts_accesses: asked.accesses,
+        procedures: asked.procedures,
+        hottest: asked.hottest,
+        syntax: syntax(asked.syntax),
+    }
+}
