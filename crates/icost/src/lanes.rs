@@ -64,9 +64,10 @@ pub struct Lanes<const L: usize> {
     written: Node<L>,
     /// Cycles taken off all times to keep them small.
     base: [u64; L],
-    /// None where waits are frozen; and the lanes that have ports at all.
+    /// None where waits are frozen.
     ports: Option<Ports>,
-    ported: Vec<usize>,
+    /// Whether no lane idealises dependences.
+    keeps_dependences: bool,
     /// Whether the machine has the wide registers that the fast form needs.
     is_wide: bool,
 }
@@ -85,13 +86,23 @@ impl<const L: usize> Lanes<L> {
         sets: &[Categories],
         arbitration: Arbitration,
     ) -> Lanes<L> {
-        let keeps = Keeps::new(players, sets);
-        let ports: &[u32; L] = &keeps.of(u32::MAX)[Kind::Ports as usize];
-        let ported = (0..sets.len().min(L)).filter(|&lane| ports[lane] != 0).collect();
+        // Lanes with ports come first: there is nothing to give out in the others.
+        let is_free = |set: &Categories| {
+            let mut members = set.numbers().filter_map(|number| players.get(number));
+            members.any(|player| player.places.is_none() && player.kinds.has(Kind::Ports))
+        };
+        let mut sets: Vec<Categories> = sets.iter().copied().take(L).collect();
+        sets.sort_by_key(is_free);
+        let ported = sets.iter().filter(|set| !is_free(set)).count();
+        let keeps = Keeps::new(players, &sets);
         let node = || Node::new(SPAN);
+        let keeps_dependences = !players.iter().enumerate().any(|(number, player)| {
+            let is_asked = sets.iter().any(|set| set.0 >> (number & 15) & 1 == 1);
+            is_asked && player.kinds.has(Kind::Dependence)
+        });
         Lanes {
             fixed,
-            sets: sets.iter().copied().take(L).collect(),
+            sets,
             keeps,
             last: 0,
             count: 0,
@@ -103,8 +114,8 @@ impl<const L: usize> Lanes<L> {
             committed: node(),
             written: Node::new(STORES),
             base: [0; L],
-            ports: (arbitration == Arbitration::Anew).then(|| Ports::new(L)),
-            ported,
+            ports: (arbitration == Arbitration::Anew).then(|| Ports::new(ported)),
+            keeps_dependences,
             is_wide: has_wide_registers(),
         }
     }
@@ -150,9 +161,7 @@ impl<const L: usize> Lanes<L> {
             Some(ports) => {
                 let mut at = ready;
                 if step.ports.0 != 0 {
-                    for &lane in &self.ported {
-                        at[lane] = ports.take(lane, ready[lane], step.ports);
-                    }
+                    ports.take(&mut at, step.ports);
                 }
                 at
             }
@@ -185,13 +194,12 @@ impl<const L: usize> Lanes<L> {
         let mut at = *self.arrived.at(last);
         let window = &keep[Kind::Window as usize];
         match step.queue {
-            None => latest(&mut at, self.dispatched.at(last), 0, &[u32::MAX; L]),
+            None => behind(&mut at, self.dispatched.at(last), 0),
             Some(distance) => {
                 self.edge(&mut at, &self.dispatched, (distance, self.fixed.front), window);
             }
         }
-        let room = (step.ideal_queue, self.fixed.front);
-        self.edge(&mut at, &self.dispatched, room, &[u32::MAX; L]);
+        self.always(&mut at, &self.dispatched, (step.ideal_queue, self.fixed.front));
         if step.redirect.0 | step.resteer > 0 {
             // The fault is the branch's, which is the instruction before.
             let branch = &self.keeps.of(self.last)[Kind::Mispredict as usize];
@@ -218,14 +226,14 @@ impl<const L: usize> Lanes<L> {
             return at;
         }
         let last = self.dispatched.at(self.count - 1);
-        latest(&mut at, last, 0, &[u32::MAX; L]);
+        behind(&mut at, last, 0);
         let window = &keep[Kind::Window as usize];
         if step.stuck > 0 {
             latest(&mut at, last, step.stuck, window);
         }
         self.edge(&mut at, &self.dispatched, (step.width, 1), &keep[Kind::Width as usize]);
         self.edge(&mut at, &self.committed, (step.window, 0), window);
-        self.edge(&mut at, &self.committed, (step.ideal_window, 0), &[u32::MAX; L]);
+        self.always(&mut at, &self.committed, (step.ideal_window, 0));
         self.edge(&mut at, &self.committed, (step.load_room, 0), window);
         if step.takes_store {
             self.wait_for_store(&mut at, self.fixed.store_queue, window);
@@ -253,9 +261,15 @@ impl<const L: usize> Lanes<L> {
     #[inline(always)]
     fn ready(&self, step: &Step, keep: &Keep<L>, dispatched: &[u32; L]) -> [u32; L] {
         let mut at = dispatched.map(|time| time + self.fixed.to_issue);
-        let dependence = &keep[Kind::Dependence as usize];
-        for &producer in step.producers.iter().chain([&step.data]) {
-            self.edge(&mut at, &self.completed, (producer, self.fixed.wakeup), dependence);
+        let wakeup = self.fixed.wakeup;
+        let producers = step.producers.iter().chain([&step.data]);
+        if self.keeps_dependences {
+            producers.for_each(|&from| self.always(&mut at, &self.completed, (from, wakeup)));
+        } else {
+            let dependence = &keep[Kind::Dependence as usize];
+            for &from in producers {
+                self.edge(&mut at, &self.completed, (from, wakeup), dependence);
+            }
         }
         at
     }
@@ -289,7 +303,7 @@ impl<const L: usize> Lanes<L> {
     fn commit(&self, step: &Step, keep: &Keep<L>, completed: &[u32; L]) -> [u32; L] {
         let mut at = completed.map(|time| time + self.fixed.to_retire);
         if self.count > 0 {
-            latest(&mut at, self.committed.at(self.count - 1), 0, &[u32::MAX; L]);
+            behind(&mut at, self.committed.at(self.count - 1), 0);
         }
         let width = &keep[Kind::Width as usize];
         self.edge(&mut at, &self.committed, (step.retire_width, 1), width);
@@ -311,7 +325,7 @@ impl<const L: usize> Lanes<L> {
             }
         }
         if self.stores > 0 {
-            latest(&mut at, self.written.at(self.stores - 1), 0, &[u32::MAX; L]);
+            behind(&mut at, self.written.at(self.stores - 1), 0);
         }
         let ports = self.fixed.stores_per_cycle as usize;
         if ports <= self.stores && ports < STORES {
@@ -336,6 +350,16 @@ impl<const L: usize> Lanes<L> {
             return;
         }
         latest(at, from.at(self.count - distance), label, keep);
+    }
+
+    /// The same in every lane.
+    #[inline(always)]
+    fn always(&self, at: &mut [u32; L], from: &Node<L>, (distance, label): (u32, u32)) {
+        let distance = distance as usize;
+        if distance == 0 || distance > self.count.min(SPAN - 1) {
+            return;
+        }
+        behind(at, from.at(self.count - distance), label);
     }
 
     /// The same from completion, with a label of each lane's own.
@@ -393,6 +417,14 @@ fn has_wide_registers() -> bool {
 fn latest<const L: usize>(at: &mut [u32; L], from: &[u32; L], label: u32, keep: &[u32; L]) {
     for lane in 0..L {
         at[lane] = at[lane].max((from[lane] + label) & keep[lane]);
+    }
+}
+
+/// The same in every lane.
+#[inline(always)]
+fn behind<const L: usize>(at: &mut [u32; L], from: &[u32; L], label: u32) {
+    for lane in 0..L {
+        at[lane] = at[lane].max(from[lane] + label);
     }
 }
 

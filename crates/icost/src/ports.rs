@@ -6,58 +6,76 @@
 
 /// Cycles that a calendar holds. Who comes to a place that another cycle has takes it over: cycles
 /// so far apart are hardly ever needed side by side.
-const CYCLES: usize = 1 << 10;
+const CYCLES_SHIFT: u32 = 9;
+const CYCLES: usize = 1 << CYCLES_SHIFT;
 const MASK: u32 = CYCLES as u32 - 1;
+/// Ports that fit in an entry beside the round of its cycle. No machine has as many.
+const PORTS: u32 = 24;
+const PORTS_MASK: u32 = (1 << PORTS) - 1;
 
-/// A cycle, and the ports that are taken in it.
-type Entry = (u32, u32);
+/// The ports that are taken in a cycle, below the round of the calendar in which that cycle comes.
+type Entry = u32;
+type Calendar = [Entry; CYCLES];
 
 /// A calendar a lane.
 #[derive(Clone, Debug)]
 pub(crate) struct Ports {
-    taken: Vec<[Entry; CYCLES]>,
+    lanes: Vec<Calendar>,
 }
 
 impl Ports {
     pub(crate) fn new(lanes: usize) -> Ports {
-        Ports { taken: vec![[(0, 0); CYCLES]; lanes] }
+        Ports { lanes: vec![[0; CYCLES]; lanes] }
     }
 
-    /// Sends a micro-op to one of some ports, for so many cycles, not before it is ready.
+    /// Sends a micro-op to one of some ports in every lane, for so many cycles, not before it is
+    /// ready there. Lanes beyond the calendars have no ports to wait for.
     #[inline(always)]
-    pub(crate) fn take(&mut self, lane: usize, ready: u32, (ports, cycles): (u32, u32)) -> u32 {
-        let calendar = &mut self.taken[lane];
+    pub(crate) fn take(&mut self, at: &mut [u32], (ports, cycles): (u32, u32)) {
+        let ports = ports & PORTS_MASK;
         if cycles > 1 {
-            return take_long(calendar, ready, ports, cycles);
-        }
-        let mut at = ready;
-        loop {
-            // No branch on whether the place is another cycle's: that cannot be foretold.
-            let taken = taken(calendar, at);
-            let free = ports & !taken;
-            if free != 0 {
-                calendar[(at & MASK) as usize] = (at, taken | (free & free.wrapping_neg()));
-                return at;
+            for (calendar, at) in self.lanes.iter_mut().zip(at) {
+                *at = take_long(calendar, *at, ports, cycles);
             }
-            at += 1;
+            return;
+        }
+        for (calendar, at) in self.lanes.iter_mut().zip(at) {
+            loop {
+                // No branch on whether the place is another round's: that cannot be foretold.
+                let entry = &mut calendar[(*at & MASK) as usize];
+                let round = round(*at);
+                let taken = if *entry & !PORTS_MASK == round { *entry } else { round };
+                let free = ports & !taken;
+                *entry = taken | (free & free.wrapping_neg());
+                if free != 0 {
+                    break;
+                }
+                *at += 1;
+            }
         }
     }
 
     /// Forgets what a lane has taken: its times change.
     pub(crate) fn clear(&mut self, lane: usize) {
-        self.taken[lane].fill((0, 0));
+        if let Some(calendar) = self.lanes.get_mut(lane) {
+            calendar.fill(0);
+        }
     }
 }
 
+/// The round of the calendar that a cycle is in, as far as an entry holds it.
 #[inline(always)]
-fn taken(calendar: &[Entry; CYCLES], at: u32) -> u32 {
-    let (cycle, ports) = calendar[(at & MASK) as usize];
-    if cycle == at { ports } else { 0 }
+fn round(at: u32) -> u32 {
+    (at >> CYCLES_SHIFT) << PORTS
 }
 
 /// The same for work that keeps its port for several cycles.
 #[inline(never)]
-fn take_long(calendar: &mut [Entry; CYCLES], ready: u32, ports: u32, cycles: u32) -> u32 {
+fn take_long(calendar: &mut Calendar, ready: u32, ports: u32, cycles: u32) -> u32 {
+    let taken = |calendar: &Calendar, at: u32| {
+        let entry = calendar[(at & MASK) as usize];
+        if entry & !PORTS_MASK == round(at) { entry & PORTS_MASK } else { 0 }
+    };
     let mut at = ready;
     loop {
         let stretch = at..at + cycles;
@@ -65,7 +83,7 @@ fn take_long(calendar: &mut [Entry; CYCLES], ready: u32, ports: u32, cycles: u32
         if free != 0 {
             let port = free & free.wrapping_neg();
             for cycle in stretch {
-                calendar[(cycle & MASK) as usize] = (cycle, taken(calendar, cycle) | port);
+                calendar[(cycle & MASK) as usize] = round(cycle) | taken(calendar, cycle) | port;
             }
             return at;
         }

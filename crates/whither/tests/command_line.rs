@@ -29,6 +29,7 @@ fn help_is_as_recorded() {
         (&["--help"][..], "help.txt"),
         (&["run", "--help"], "help-run.txt"),
         (&["model", "--help"], "help-model.txt"),
+        (&["icost", "--help"], "help-icost.txt"),
         (&["calibrate", "--help"], "help-calibrate.txt"),
         (&["measure", "--help"], "help-measure.txt"),
         (&["record", "--help"], "help-record.txt"),

@@ -1,6 +1,7 @@
 use super::*;
 use crate::core::{Life, NOBODY};
 use crate::machine::Class;
+use crate::units::Level;
 use crate::uop::Flow;
 
 struct Number(u64);
@@ -21,20 +22,26 @@ fn life(pc: u64, class: Class) -> Life {
         pc,
         class,
         slots: 1,
+        instruction_slots: 1,
         is_last: true,
         flow: Flow::Next,
         producers: [NOBODY; 4],
         store: NOBODY,
         fetched: 0,
         code_cycles: 0,
+        code_translation_cycles: 0,
         dispatched: 0,
         ready: 0,
         issued: 0,
         completed: 0,
         committed: 0,
         miss_cycles: 0,
+        translation_cycles: 0,
+        level: Level::L1,
         address: None,
+        bytes: 0,
         mispredicted: false,
+        resteered: false,
         taken: false,
         missed_l1d: false,
         missed_l2d: false,
