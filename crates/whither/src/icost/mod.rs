@@ -14,11 +14,11 @@ mod players;
 mod view;
 mod words;
 
-pub(crate) use answer::Answer;
+pub(crate) use answer::{Answer, Asked};
 use listen::listen;
 pub(crate) use listen::{Heard, listen_and_time};
 pub(crate) use naming::Names;
-pub(crate) use view::together;
+pub(crate) use view::{breakdown, costs, interactions, together};
 
 use crate::cli::{IcostBy, IcostJob};
 use crate::failure::{Failure, RUN_FAILED};
