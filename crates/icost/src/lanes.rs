@@ -5,6 +5,7 @@
 
 use crate::fixed::Fixed;
 use crate::history::{IDEAL_WINDOW, SPAN};
+use crate::node::{Node, behind, has_wide_registers, latest, plus};
 use crate::player::{Keep, Keeps, Player};
 use crate::ports::Ports;
 use crate::step::{Step, Wait};
@@ -22,29 +23,6 @@ pub enum Arbitration {
 
 /// Stores whose writing is remembered.
 const STORES: usize = 1 << 11;
-
-/// Times of one node of the last micro-ops, by lane.
-#[derive(Clone, Debug)]
-struct Node<const L: usize> {
-    times: Vec<[u32; L]>,
-}
-
-impl<const L: usize> Node<L> {
-    fn new(places: usize) -> Node<L> {
-        Node { times: vec![[0; L]; places] }
-    }
-
-    #[inline(always)]
-    fn at(&self, place: usize) -> &[u32; L] {
-        &self.times[place & (self.times.len() - 1)]
-    }
-
-    #[inline(always)]
-    fn put(&mut self, place: usize, times: &[u32; L]) {
-        let mask = self.times.len() - 1;
-        self.times[place & mask] = *times;
-    }
-}
 
 /// As many idealisations as there are lanes, evaluated side by side.
 #[derive(Clone, Debug)]
@@ -405,35 +383,37 @@ impl<const L: usize> Lanes<L> {
     }
 }
 
-fn has_wide_registers() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return std::arch::is_x86_feature_detected!("avx2");
-    #[cfg(not(target_arch = "x86_64"))]
-    false
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subsets_up_to;
+    use model::machine::Machine;
 
-/// No earlier than so long after other times, in the lanes that keep it.
-#[inline(always)]
-fn latest<const L: usize>(at: &mut [u32; L], from: &[u32; L], label: u32, keep: &[u32; L]) {
-    for lane in 0..L {
-        at[lane] = at[lane].max((from[lane] + label) & keep[lane]);
+    #[test]
+    fn wide_registers_change_nothing() {
+        let fixed = Fixed::of(&Machine::named("zen4").unwrap());
+        let mut wide: Lanes<40> = Lanes::new(fixed, &subsets_up_to(2), Arbitration::Anew);
+        let mut plain = Lanes { is_wide: false, ..wide.clone() };
+        for k in 0..20_000_u32 {
+            let step = Step {
+                instruction: k % 90,
+                producers: [k % 3, k % 17, 0, 0],
+                ports: (0b11 << (k % 4), 1 + k % 40 / 39 * 7),
+                short: k % 2,
+                miss: if k % 31 == 0 { 400 } else { 0 },
+                window: 300,
+                width: 6,
+                retire_width: 8,
+                queue: Some(0),
+                redirect: if k % 57 == 0 { (1, 12) } else { (0, 0) },
+                takes_store: k % 11 == 1,
+                write: (k % 11 == 2).then_some(k % 200),
+                ..Step::default()
+            };
+            wide.step(&step);
+            plain.step(&step);
+        }
+        assert_eq!(wide.times(), plain.times());
+        assert!(wide.times()[0].1 > 20_000.0 / 6.0);
     }
-}
-
-/// The same in every lane.
-#[inline(always)]
-fn behind<const L: usize>(at: &mut [u32; L], from: &[u32; L], label: u32) {
-    for lane in 0..L {
-        at[lane] = at[lane].max(from[lane] + label);
-    }
-}
-
-/// Adds a label in the lanes that keep it.
-#[inline(always)]
-fn plus<const L: usize>(at: &[u32; L], label: u32, keep: &[u32; L]) -> [u32; L] {
-    let mut sum = *at;
-    for lane in 0..L {
-        sum[lane] += label & keep[lane];
-    }
-    sum
 }

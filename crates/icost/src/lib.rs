@@ -9,10 +9,15 @@
 //! ```text
 //! Life of every micro-op ─► label: what each waited for ─► Step
 //!                                                           │
-//!         time of every subset of categories ◄─ lanes ◄─────┘   all at once
+//!            sample: windows of a program, kept ◄───────────┤
+//!                      │                                    │
+//!         time of every set of players ◄─ lanes ◄───────────┘   all at once
 //!                      │
-//!                      └─► lattice ─► cost, icost, Shapley shares
+//!                      └─► lattice, costs ─► cost, icost, Shapley shares, each with its ±
 //! ```
+//!
+//! A *player* is what is idealised as a whole: a category of events, a resource, or some static
+//! instructions.
 //!
 //! `cost(S)` is what idealising the set S saves. The interaction cost of two categories is what
 //! idealising both saves beyond the sum: positive if they overlap (*parallel*: only fixing both
@@ -27,6 +32,7 @@ mod history;
 mod label;
 mod lanes;
 mod lattice;
+mod node;
 mod player;
 mod ports;
 mod rank;

@@ -14,6 +14,7 @@
 //! Above the axis and below it add up to the whole: 118 − 18 = 100 %.
 
 use crate::clean;
+use crate::table::wrap;
 
 /// One part of a stack.
 #[derive(Clone, PartialEq, Debug)]
@@ -30,8 +31,8 @@ const LINES: f64 = 26.0;
 const WIDTH: usize = 8;
 const FILLS: [&str; 4] = ["█", "▒", "▓", "░"];
 
-/// The stack as lines of text. The first part stands on the axis.
-pub(crate) fn lines(parts: &[Part]) -> Vec<String> {
+/// The stack as lines of text, so many columns wide. The first part stands on the axis.
+pub(crate) fn lines(parts: &[Part], width: usize) -> Vec<String> {
     let side =
         |sign: f64| -> Vec<&Part> { parts.iter().filter(|p| sign * p.share > 0.0).collect() };
     let (above, below) = (side(1.0), side(-1.0));
@@ -42,26 +43,28 @@ pub(crate) fn lines(parts: &[Part]) -> Vec<String> {
     }
     let mut small = Vec::new();
     let mut text = vec![format!("{:>7} ┤", percent(sum(&above)))];
-    let mut drawn = side_lines(&above, a_line, &mut small);
+    let mut drawn = side_lines(&above, a_line, width, &mut small);
     drawn.reverse();
     text.extend(drawn);
     text.push(format!("{:>7} ┼{}", percent(0.0), "─".repeat(WIDTH + 1)));
     if !below.is_empty() {
-        text.extend(side_lines(&below, a_line, &mut small));
+        text.extend(side_lines(&below, a_line, width, &mut small));
         text.push(format!("{:>7} ┤", percent(-sum(&below))));
     }
     if !small.is_empty() {
-        text.push(format!("  too small to draw: {}", small.join(", ")));
+        let all = format!("too small to draw: {}", small.join(", "));
+        let lines = wrap(&all, width.saturating_sub(2).max(20));
+        text.extend(lines.iter().map(|line| format!("  {line}")));
     }
     text
 }
 
 /// One side, from the axis outwards. A part is named on the line in the middle of it.
-fn side_lines(parts: &[&Part], a_line: f64, small: &mut Vec<String>) -> Vec<String> {
+fn side_lines(parts: &[&Part], a_line: f64, width: usize, small: &mut Vec<String>) -> Vec<String> {
     let mut lines = Vec::new();
     let (mut sum, mut drawn, mut fills) = (0.0, 0, 0);
     for part in parts {
-        let label = format!("{} {:+.1} %", clean(&part.name), 100.0 * part.share);
+        let label = label(part, width.saturating_sub(WIDTH + 20).max(20));
         sum += part.share.abs();
         let end = (sum / a_line).round() as usize;
         let count = end.saturating_sub(drawn);
@@ -80,6 +83,16 @@ fn side_lines(parts: &[&Part], a_line: f64, small: &mut Vec<String>) -> Vec<Stri
     lines
 }
 
+/// A part's name, cut to some columns, and its share.
+fn label(part: &Part, columns: usize) -> String {
+    let name = clean(&part.name);
+    let share = 100.0 * part.share;
+    match name.chars().count() > columns {
+        true => format!("{}… {share:+.1} %", name.chars().take(columns).collect::<String>()),
+        false => format!("{name} {share:+.1} %"),
+    }
+}
+
 fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
@@ -94,7 +107,8 @@ mod tests {
 
     #[test]
     fn parts_take_lines_as_their_shares_and_negative_ones_lie_below_the_axis() {
-        let lines = lines(&[part("a", 0.75), part("b", 0.4), part("c", -0.15), part("d", 0.001)]);
+        let lines =
+            lines(&[part("a", 0.75), part("b", 0.4), part("c", -0.15), part("d", 0.001)], 80);
         let axis = lines.iter().position(|line| line.contains('┼')).unwrap();
         let bars = |lines: &[String]| lines.iter().filter(|line| line.contains('│')).count();
         // 1.301 in 26 lines: 23 above, 3 below.
@@ -107,8 +121,8 @@ mod tests {
 
     #[test]
     fn nothing_is_drawn_of_nothing() {
-        assert!(lines(&[]).is_empty());
-        assert!(lines(&[part("a", 0.0)]).is_empty());
-        assert!(lines(&[part("a", f64::NAN)]).is_empty());
+        assert!(lines(&[], 80).is_empty());
+        assert!(lines(&[part("a", 0.0)], 80).is_empty());
+        assert!(lines(&[part("a", f64::NAN)], 80).is_empty());
     }
 }

@@ -71,7 +71,7 @@ fn body(body: &Body, page: Page, lines: &mut Vec<String>) {
                 lines.extend(table::lines(table, page.width, page.colour));
             }
         }
-        Body::Stack(parts) => lines.extend(stack::lines(parts)),
+        Body::Stack(parts) => lines.extend(stack::lines(parts, page.width)),
         Body::Prose(sentences) => {
             for sentence in sentences {
                 let wrapped = wrap(&clean(sentence), page.width.saturating_sub(4).max(20));

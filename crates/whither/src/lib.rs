@@ -39,6 +39,7 @@ mod progress;
 mod record;
 mod run;
 mod sampled;
+mod shotgun;
 mod ssb;
 mod stat;
 mod stats;
@@ -67,6 +68,7 @@ fn execute(plan: &Plan) -> Result<u8, Failure> {
         Job::Run(job) => run::run(job, &plan.output),
         Job::Model(job) => model::model(job, &plan.output),
         Job::Icost(job) => icost::icost(job, &plan.output),
+        Job::Shotgun(job) => shotgun::shotgun(job, &plan.output),
         Job::Calibrate(job) => calibrate::calibrate(job, &plan.output).map(|()| 0),
         Job::Ssb(job) => ssb::ssb(job, &plan.output),
         Job::Stat(job) => stat::stat(job, &plan.output),

@@ -54,6 +54,7 @@ fn every_schema_and_every_key_is_documented() {
         &["model", "--", "true"],
         &["run", "--model", "--", "true"],
         &["icost", "--machine", "zen4", "--", "true"],
+        &["shotgun", "--machine", "icost-table6", "--", "true"],
         &["daemon", "status", "--db", "/no/such/database"],
         &[
             "record",

@@ -180,3 +180,48 @@ impl Drawn {
         self.windows = kept;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Windows of one instruction each, at the place that its number of cycles says.
+    fn run(plan: Plan, instructions: u64) -> Sampled {
+        let schedule = Schedule::new(plan);
+        let mut open: Option<u64> = None;
+        for at in 0..instructions {
+            if open.is_none() && schedule.begins() {
+                open = Some(at);
+            }
+            schedule.ran(1);
+            if let Some(start) = open.filter(|start| at + 1 - start == plan.window_instructions) {
+                open = None;
+                let window = Window { cycles: start, ..Window::default() };
+                schedule.keep(window, 0, &[start % 7]);
+            }
+        }
+        schedule.finish()
+    }
+
+    #[test]
+    fn a_short_program_is_kept_whole() {
+        let plan = Plan { window_instructions: 10, ..Plan::default() };
+        let sampled = run(plan, 300);
+        let starts: Vec<u64> = sampled.windows.iter().map(|window| window.cycles).collect();
+        assert_eq!(starts, (0..30).map(|k| 10 * k).collect::<Vec<u64>>());
+        assert_eq!((sampled.instructions, sampled.places.len()), (300, 7));
+    }
+
+    #[test]
+    fn windows_of_a_long_program_lie_one_a_stratum_and_follow_the_seed() {
+        let plan = |seed| Plan { window_instructions: 10, seed, ..Plan::default() };
+        let sampled = run(plan(3), 100_000);
+        let starts: Vec<u64> = sampled.windows.iter().map(|window| window.cycles).collect();
+        // Strata double from 10 until fewer than 64 windows cover it all: 10 × 2^8.
+        let strata: Vec<u64> = starts.iter().map(|start| start / 2560).collect();
+        assert!((32..64).contains(&starts.len()), "{starts:?}");
+        assert!(strata.windows(2).all(|pair| pair[0] < pair[1]), "{starts:?}");
+        assert_eq!(run(plan(3), 100_000).windows, sampled.windows);
+        assert_ne!(run(plan(4), 100_000).windows, sampled.windows);
+    }
+}

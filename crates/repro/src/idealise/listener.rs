@@ -8,6 +8,7 @@ use model::machine::Machine;
 use model::stream::{Access, BlockId, CoreListener, StaticBlock};
 use model::warm::Warmer;
 
+use super::shotgun::Shots;
 use super::times::{Event, Timed, Times};
 use super::{Answer, Question};
 use crate::make::Rng;
@@ -16,49 +17,63 @@ use crate::make::Rng;
 #[derive(Debug)]
 pub(super) struct Places {
     question: Question,
-    starts: Vec<u64>,
+    /// Where each begins, and whether it is compared.
+    starts: Vec<(u64, bool)>,
     next: AtomicUsize,
     position: AtomicU64,
     windows: Mutex<Vec<Vec<Times>>>,
+    shots: Option<Shots>,
 }
 
 impl Places {
-    pub(super) fn new(question: Question) -> Places {
+    pub(super) fn new(question: Question, machine: Option<&Machine>) -> Places {
         let mut rng = Rng::new(question.seed);
         let room = question.instructions.saturating_sub(question.window_instructions).max(1);
-        let mut starts: Vec<u64> = (0..question.windows).map(|_| rng.below(room)).collect();
+        let more = question.shotgun.unwrap_or(0) * question.windows;
+        let mut starts: Vec<(u64, bool)> =
+            (0..question.windows + more).map(|k| (rng.below(room), k < question.windows)).collect();
         starts.sort_unstable();
+        let shots = machine.filter(|_| question.shotgun.is_some());
+        let shots = shots.map(|machine| Shots::new(machine, question.seed));
         Places {
             question,
             starts,
             next: AtomicUsize::new(0),
             position: AtomicU64::new(0),
             windows: Mutex::new(Vec::new()),
+            shots,
         }
     }
 
-    /// Whether a window begins here. One that falls into another begins after it.
-    fn begins(&self) -> bool {
+    /// Whether a window begins here, and if so whether it is compared. One that falls into another
+    /// begins after it.
+    fn begins(&self) -> Option<bool> {
         let next = self.next.load(Relaxed);
-        let due = self.starts.get(next).is_some_and(|start| self.position.load(Relaxed) >= *start);
-        if due {
+        let &(start, is_compared) = self.starts.get(next)?;
+        let is_due = self.position.load(Relaxed) >= start;
+        if is_due {
             self.next.store(next + 1, Relaxed);
         }
-        due
+        is_due.then_some(is_compared)
     }
 
     /// By variant, then by window.
-    pub(super) fn answer(&self, variants: usize) -> Answer {
+    pub(super) fn answer(&self, machines: &[Arc<Machine>]) -> Answer {
         let windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |variant: usize| -> Vec<Times> {
             windows.iter().filter_map(|window| window.get(variant)).cloned().collect()
         };
-        Answer { variants: (0..variants).map(of).collect() }
+        let shot = self.shots.as_ref().zip(machines.first());
+        Answer {
+            variants: (0..machines.len()).map(of).collect(),
+            shot: shot.map(|(shots, machine)| shots.answer(machine)),
+        }
     }
 }
 
 #[derive(Debug)]
 struct Open {
+    is_compared: bool,
     starts: Vec<Warmer>,
     /// Blocks of the window are numbered as they first run in it.
     numbers: HashMap<u32, BlockId>,
@@ -102,6 +117,14 @@ impl Listener {
 
     fn end(&self, open: &Open) {
         let question = &self.places.question;
+        let first = self.machines.first().zip(open.starts.first());
+        if let Some((shots, (machine, start))) = self.places.shots.as_ref().zip(first) {
+            let timed = Timed { machine, start, blocks: &open.blocks, events: &open.events };
+            shots.take(&timed, open.is_compared);
+        }
+        if !open.is_compared {
+            return;
+        }
         let times = |(machine, start): (&Arc<Machine>, &Warmer)| {
             let timed = Timed { machine, start, blocks: &open.blocks, events: &open.events };
             timed.times(question.most, question.really)
@@ -119,8 +142,11 @@ impl CoreListener for Listener {
     }
 
     fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
-        if self.open.is_none() && self.places.begins() {
+        if self.open.is_none()
+            && let Some(is_compared) = self.places.begins()
+        {
             self.open = Some(Box::new(Open {
+                is_compared,
                 starts: self.warmers.clone(),
                 numbers: HashMap::new(),
                 blocks: Vec::new(),

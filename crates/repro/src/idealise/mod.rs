@@ -8,6 +8,7 @@
 //! ```
 
 mod listener;
+mod shotgun;
 mod times;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use tracer::trace::Audience;
 
 pub use listener::Listener;
 use listener::Places;
+pub use shotgun::Shot;
 pub use times::{SetTimes, Times, by_set};
 
 /// A machine with some of its facts changed.
@@ -62,6 +64,8 @@ pub struct Question {
     pub most: u32,
     /// Whether cores are really idealised too.
     pub really: bool,
+    /// Windows for detailed samples, for each one that is compared; none for no shotgun profiler.
+    pub shotgun: Option<usize>,
 }
 
 /// What was found out: by variant, by window.
@@ -69,6 +73,8 @@ pub struct Question {
 pub struct Answer {
     /// The windows of each variant, in the same order.
     pub variants: Vec<Vec<Times>>,
+    /// The shotgun profiler's, on the first variant.
+    pub shot: Option<Shot>,
 }
 
 /// Those who listen to a program to find it out.
@@ -87,12 +93,14 @@ impl Listeners {
     pub fn new(question: Question) -> Result<Listeners, String> {
         let machines: Result<Vec<Arc<Machine>>, String> =
             question.variants.iter().map(|variant| Ok(Arc::new(variant.load()?))).collect();
-        Ok(Listeners { machines: machines?, places: Arc::new(Places::new(question)) })
+        let machines = machines?;
+        let places = Arc::new(Places::new(question, machines.first().map(AsRef::as_ref)));
+        Ok(Listeners { machines, places })
     }
 
     /// The answer when the stream is over.
     pub fn answer(self) -> Answer {
-        self.places.answer(self.machines.len())
+        self.places.answer(&self.machines)
     }
 }
 

@@ -84,7 +84,8 @@ impl Timed<'_> {
         self.run(settings, Keeper::new(fixed)).watcher_mut().take().cycles as f64
     }
 
-    fn run<W: Watcher>(&self, settings: Settings, watcher: W) -> ReferenceCore<W> {
+    /// The reference core, when all of it has retired.
+    pub(super) fn run<W: Watcher>(&self, settings: Settings, watcher: W) -> ReferenceCore<W> {
         let (memory, predictor) = self.start.clone().into_units();
         let core = ReferenceCore::watched(self.machine, settings, watcher);
         let mut core = core.with_units(memory, predictor);

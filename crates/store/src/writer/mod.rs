@@ -14,6 +14,7 @@ use self::compact::Merging;
 pub use self::retain::{Removed, Retention};
 use crate::lock::Lock;
 use crate::manifest::{Facts, Gap, Manifest, Segment, StoredTally};
+use crate::table::Effort;
 use crate::{EpochEntry, Loaded, StoreError, durable, layout};
 
 /// The time that an append covers, in nanoseconds since 1970. The clock may be stepped: an end
@@ -139,6 +140,25 @@ impl Writer {
     /// Adds counts. Either all of them are on disk when this returns, or none are and the epoch is
     /// what it was: then the caller still has them, and may try again.
     pub fn append(&mut self, profile: &Profile, span: Span) -> Result<Appended, StoreError> {
+        self.append_with(profile, span, Effort::Thorough)
+    }
+
+    /// The same for one of many appends, which will be merged before long: in a fraction of the
+    /// time, and somewhat larger until then.
+    pub fn append_lightly(
+        &mut self,
+        profile: &Profile,
+        span: Span,
+    ) -> Result<Appended, StoreError> {
+        self.append_with(profile, span, Effort::Quick)
+    }
+
+    fn append_with(
+        &mut self,
+        profile: &Profile,
+        span: Span,
+        effort: Effort,
+    ) -> Result<Appended, StoreError> {
         let open = self.open.as_mut().ok_or(StoreError::NoEpoch)?;
         if profile.source != open.manifest.facts.source() {
             return Err(StoreError::Unfit("measured and modelled counts do not share an epoch"));
@@ -147,7 +167,7 @@ impl Writer {
         let name = manifest.next_segment.to_string();
         let labels = manifest.labels(&profile.events);
         let is_new = |image: &Image| !open.known.contains(image);
-        let files = segment::write(&open.folder, &name, profile, &labels, is_new)?;
+        let files = segment::write(&open.folder, &name, profile, &labels, is_new, effort)?;
         let appended = Appended {
             rows: files.iter().map(|file| file.rows).sum(),
             bytes: files.iter().map(|file| file.bytes).sum(),

@@ -20,6 +20,7 @@ pub(crate) fn write(
     profile: &Profile,
     labels: &[String],
     is_new: impl Fn(&Image) -> bool,
+    effort: Effort,
 ) -> Result<Vec<TableEntry>, StoreError> {
     let mut fill = Fill::new(profile, labels);
     let batches = [
@@ -31,7 +32,7 @@ pub(crate) fn write(
     ];
     let mut entries: Vec<TableEntry> = Vec::new();
     for batch in batches.iter().filter(|batch| batch.rows() > 0) {
-        match table(folder, name, batch, &fill.texts) {
+        match table(folder, name, batch, &fill.texts, effort) {
             Ok(entry) => entries.push(entry),
             Err(error) => {
                 remove(folder, &entries);
@@ -47,8 +48,9 @@ fn table(
     name: &str,
     batch: &Batch,
     texts: &Texts,
+    effort: Effort,
 ) -> Result<TableEntry, StoreError> {
-    let mut output = Output::create(folder, name, batch.spec, Effort::Quick)?;
+    let mut output = Output::create(folder, name, batch.spec, effort)?;
     let rows = batch.rows();
     if rows <= ROWS_PER_GROUP {
         output.write(batch, texts)?;

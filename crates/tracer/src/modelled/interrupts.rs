@@ -28,6 +28,9 @@ pub const SAMPLED_MOST: usize = 4;
 pub struct InterruptAsk {
     /// The events; the first is always there.
     pub events: [Option<Event>; SAMPLED_MOST],
+    /// Which of them name the instruction that did it, as precise hardware does; the others name the
+    /// one that an interrupt finds.
+    pub is_precise: [bool; SAMPLED_MOST],
     /// The mean period. Each is drawn evenly from a range of an eighth around it, so that no loop
     /// keeps step with it.
     pub period: u64,
@@ -37,7 +40,10 @@ pub struct InterruptAsk {
 
 impl InterruptAsk {
     pub(crate) fn to_word(self) -> String {
-        let events = self.events.iter().flatten().map(|&event| (event as usize).to_string());
+        let known = self.events.iter().zip(self.is_precise);
+        let events = known.filter_map(|(event, is_precise)| {
+            Some(format!("{}{}", (*event)? as usize, if is_precise { "p" } else { "" }))
+        });
         let events: Vec<String> = events.collect();
         format!("interrupts:{}:{}:{}", self.period, self.seed, events.join("+"))
     }
@@ -46,11 +52,14 @@ impl InterruptAsk {
         let mut parts = word.strip_prefix("interrupts:")?.split(':');
         let (period, seed) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
         let mut events = [None; SAMPLED_MOST];
+        let mut is_precise = [false; SAMPLED_MOST];
         for (place, number) in parts.next()?.split('+').enumerate() {
-            let event = *Event::ALL.get(number.parse::<usize>().ok()?)?;
+            let plain = number.strip_suffix('p');
+            let event = *Event::ALL.get(plain.unwrap_or(number).parse::<usize>().ok()?)?;
             *events.get_mut(place)? = Some(event);
+            *is_precise.get_mut(place)? = plain.is_some();
         }
-        Some(InterruptAsk { events, period, seed })
+        Some(InterruptAsk { events, is_precise, period, seed })
     }
 
     /// The counters' programming; an error names an event that no instruction owns.
@@ -69,6 +78,7 @@ impl InterruptAsk {
 #[derive(Debug)]
 pub(super) struct Interrupted {
     core: FastCore<Sampler>,
+    is_precise: [bool; SAMPLED_MOST],
     current: CurrentResults,
     thread: u32,
     totals: Publisher,
@@ -83,13 +93,14 @@ impl Interrupted {
     pub(super) fn new(
         machine: &Machine,
         settings: Settings,
-        sampler: Sampler,
+        (sampler, is_precise): (Sampler, [bool; SAMPLED_MOST]),
         current: CurrentResults,
         thread: u32,
     ) -> Interrupted {
         let totals = Publisher::new(self::current(&current), thread);
         Interrupted {
             core: FastCore::watched(machine, settings, sampler),
+            is_precise,
             current,
             thread,
             totals,
@@ -105,11 +116,13 @@ impl Interrupted {
         self.due = TOTALS_EVERY;
         let mut touched = BTreeSet::new();
         for sample in self.core.watcher_mut().take() {
-            let counts = self.samples.entry(sample.instruction).or_default();
+            let is_precise = self.is_precise.get(sample.sampling).copied().unwrap_or(false);
+            let who = if is_precise { sample.overflowed } else { sample.instruction };
+            let counts = self.samples.entry(who).or_default();
             if let Some(count) = counts.get_mut(sample.sampling) {
                 *count += 1;
             }
-            touched.insert(sample.instruction);
+            touched.insert(who);
         }
         // The first row also carries what was lost.
         touched.extend(self.samples.keys().next());
@@ -208,7 +221,8 @@ mod tests {
     #[test]
     fn what_is_asked_comes_back_and_odd_words_do_not() {
         let events = [Some(Event::Cycles), Some(Event::L1dLoadMisses), None, None];
-        let ask = InterruptAsk { events, period: 20_000, seed: 7 };
+        let is_precise = [false, true, false, false];
+        let ask = InterruptAsk { events, is_precise, period: 20_000, seed: 7 };
         assert_eq!(InterruptAsk::from_word(&ask.to_word()), Some(ask));
         for word in ["", "interrupts:", "interrupts:1:2", "interrupts:1:2:x", "interrupts:1:2:999"]
         {

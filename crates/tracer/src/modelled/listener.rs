@@ -47,7 +47,7 @@ pub fn make(ask: &ModelAsk, current: CurrentResults, thread: u32) -> Option<Box<
             Some(Box::new(Modelled::new(core, current, thread)))
         }
         CoreAsk::Interrupts(interrupts) => {
-            let sampler = interrupts.sampler(&machine, thread).ok()?;
+            let sampler = (interrupts.sampler(&machine, thread).ok()?, interrupts.is_precise);
             Some(Box::new(Interrupted::new(&machine, ask.settings, sampler, current, thread)))
         }
         CoreAsk::Warm => Some(Box::new(Warmer::new(&machine))),

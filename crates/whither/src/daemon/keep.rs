@@ -80,7 +80,7 @@ impl Keep {
         let writer = self.writer.as_mut().ok_or(StoreError::NoEpoch)?;
         if !pending.is_empty() {
             let span = Span { from_unix_ns: self.last.unix_ns, to_unix_ns: now.unix_ns };
-            match writer.append(pending.seal(), span) {
+            match writer.append_lightly(pending.seal(), span) {
                 Ok(appended) => self.bytes += appended.bytes,
                 Err(error) => {
                     if matches!(error, StoreError::Displaced { .. }) {

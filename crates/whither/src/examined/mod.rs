@@ -109,7 +109,8 @@ impl<'a> Examiner<'a> {
                 }
             }
             let period = self.periods.get(usize::from(id.0)).copied().unwrap_or(1.0);
-            Samples { event, period, is_precise: false, at }
+            let is_precise = is_precise(&self.sampled.profile.events, id);
+            Samples { event, period, is_precise, at }
         };
         wanted.map(of).collect()
     }
@@ -144,6 +145,14 @@ impl<'a> Examiner<'a> {
         let each = profile.tally.stored.as_f64() / all as f64;
         (!seen.is_empty()).then_some(Branches { period: period * each, seen })
     }
+}
+
+/// Whether samples of an event name the instruction that did it: perf and the modelled core spell
+/// that with one or more p behind the name.
+fn is_precise(events: &[vocab::Event], id: EventId) -> bool {
+    let event = events.get(usize::from(id.0));
+    let modifiers = event.and_then(|event| event.name.split_once(':'));
+    modifiers.is_some_and(|(_, modifiers)| modifiers.contains('p'))
 }
 
 /// How many of the event a sample stands for, if somebody kept it.

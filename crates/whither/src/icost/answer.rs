@@ -120,7 +120,10 @@ fn nothing_by(by: IcostBy) -> Failure {
     Failure::new(RUN_FAILED, what).remedy(remedy)
 }
 
+/// The smallest share that is worth a sentence.
+const WORTH: f64 = 0.01;
+
 /// Whether a share differs from none by more than chance, and is worth a sentence.
 pub(super) fn matters(share: Estimate) -> bool {
-    share.value.abs() >= 0.005 && share.value.abs() > share.half_width(Coverage::P95)
+    share.value.abs() >= WORTH && share.value.abs() > share.half_width(Coverage::P95)
 }

@@ -14,13 +14,13 @@ mod players;
 mod view;
 mod words;
 
-pub(crate) use answer::Answer;
+pub(crate) use answer::{Answer, Asked};
 use listen::listen;
 pub(crate) use listen::{Heard, listen_and_time};
 pub(crate) use naming::Names;
-pub(crate) use view::together;
+pub(crate) use view::{breakdown, costs, interactions, together};
 
-use crate::cli::IcostJob;
+use crate::cli::{IcostBy, IcostJob};
 use crate::failure::{Failure, RUN_FAILED};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -30,7 +30,10 @@ pub(crate) fn icost(job: &IcostJob, output: &Output) -> Result<u8, Failure> {
     output.check_file()?;
     let heard = listen(job)?;
     check(job, &heard)?;
-    let names = Names::load(&heard, !output.json);
+    let mut names = Names::load(&heard, !output.json);
+    if job.by == IcostBy::Line {
+        names.read_lines();
+    }
     let bar = Progress::clock("idealising", !output.json);
     let answer = Answer::of(job, &heard.sampled, &names)?;
     drop(bar);

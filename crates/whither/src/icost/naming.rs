@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use icost::sample::Place;
-use image::Syntax;
+use image::{DebugInfo, Syntax};
 use vocab::{Image, ImageId, Offset};
 
 use super::Heard;
@@ -17,6 +17,7 @@ pub(crate) struct Names {
     files: Images,
     /// By the number that steps have.
     spots: Vec<Option<(ImageId, Offset)>>,
+    lines: HashMap<u32, String>,
 }
 
 impl Names {
@@ -73,8 +74,35 @@ impl Names {
     }
 
     /// The source line of an instruction, where the image says.
-    pub(crate) fn line(&self, _number: u32) -> Option<String> {
-        None
+    pub(crate) fn line(&self, number: u32) -> Option<String> {
+        self.lines.get(&number).cloned()
+    }
+
+    /// Reads the source lines of everything that was sampled.
+    pub(crate) fn read_lines(&mut self) {
+        for place in 0..self.images.len() {
+            let image = ImageId(place as u32);
+            let Some((binary, _)) = self.files.code(image) else { continue };
+            let bytes = self.files.debug_bytes(image);
+            let Some(debug) = bytes.as_deref().and_then(DebugInfo::read) else { continue };
+            let mut addresses: Vec<(u64, u32)> = Vec::new();
+            for (number, spot) in self.spots.iter().enumerate() {
+                if let Some((_, offset)) = spot.filter(|(held, _)| *held == image)
+                    && let Some(address) = binary.address_of(offset)
+                {
+                    addresses.push((address, number as u32));
+                }
+            }
+            addresses.sort_unstable();
+            let wanted: Vec<(u64, u64)> = addresses.iter().map(|&(at, _)| (at, at + 1)).collect();
+            let lines = debug.lines_of(&wanted);
+            for (address, number) in addresses {
+                if let Some(row) = lines.row_at(address) {
+                    let file = lines.file(row.file).rsplit('/').next().unwrap_or("?");
+                    self.lines.insert(number, format!("{file}:{}", row.line));
+                }
+            }
+        }
     }
 
     /// An instruction: its procedure, how far into it, and what it does.

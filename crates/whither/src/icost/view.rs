@@ -91,7 +91,7 @@ pub(crate) fn together(answer: &Answer) -> Section {
     }
 }
 
-fn costs(job: &IcostJob, answer: &Answer) -> Section {
+pub(crate) fn costs(job: &IcostJob, answer: &Answer) -> Section {
     let asked = &answer.main;
     let everything = asked.everything();
     let row = |(number, cost): (usize, Estimate)| {
@@ -136,7 +136,7 @@ fn costs(job: &IcostJob, answer: &Answer) -> Section {
     }
 }
 
-fn interactions(key: &'static str, title: &str, asked: &Asked) -> Section {
+pub(crate) fn interactions(key: &'static str, title: &str, asked: &Asked) -> Section {
     let row = |(pair, icost): (Categories, Estimate)| {
         let kind = match (matters(icost), icost.value > 0.0) {
             (false, _) => Cell::Word { key: "none", text: "–".into() },
@@ -174,7 +174,7 @@ fn interactions(key: &'static str, title: &str, asked: &Asked) -> Section {
 }
 
 /// Every part of the time: what is left, each alone, every two beyond that, and the rest.
-fn breakdown(asked: &Asked) -> Section {
+pub(crate) fn breakdown(asked: &Asked) -> Section {
     let mut parts = Vec::new();
     let mut put = |name: String, share: Option<Estimate>| {
         parts.extend(share.map(|share| Part { name, share: share.value }));

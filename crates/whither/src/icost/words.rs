@@ -9,6 +9,8 @@ use super::answer::{Answer, Asked, matters};
 const ENOUGH: f64 = 0.8;
 /// Sentences about pairs.
 const PAIRS: usize = 5;
+/// Two that save so many times what the best single does are to be fixed together.
+const TOGETHER: f64 = 2.0;
 /// What costs less than this is as good as free.
 const FREE: f64 = 0.005;
 
@@ -64,20 +66,44 @@ pub(super) fn by_cost(asked: &Asked) -> Vec<(usize, Estimate)> {
     found
 }
 
+/// What to begin with: one of them, or two where neither alone does much.
 fn first(asked: &Asked) -> Option<String> {
     let order = by_cost(asked);
-    let (number, cost) = order.first().copied().filter(|(_, cost)| matters(*cost))?;
-    let name = asked.words.get(number)?;
+    let (number, cost) = order.first().copied()?;
+    let name = |number: usize| asked.words.get(number).map_or("?", String::as_str);
+    let share = |set| asked.costs.cost(set);
+    let pairs = asked.pairs().filter_map(|pair| Some((pair, share(pair)?)));
+    let best = pairs.max_by(|a, b| a.1.value.total_cmp(&b.1.value));
+    if let Some((pair, both)) = best.filter(|(pair, both)| {
+        let is_parallel = asked.costs.icost(*pair).is_some_and(|icost| icost.value > 0.0);
+        is_parallel && matters(*both) && both.value > TOGETHER * cost.value
+    }) {
+        let each: Vec<String> = pair
+            .numbers()
+            .filter_map(|number| share(Categories::single(number)))
+            .map(|alone| format!("{:.1} %", 100.0 * alone.value))
+            .collect();
+        let names: Vec<&str> = pair.numbers().map(name).collect();
+        return Some(format!(
+            "Fix {} together first: without both {} of the time is saved, and alone {}.",
+            names.join(", and "),
+            percent(both),
+            each.join(" and ")
+        ));
+    }
+    if !matters(cost) {
+        return None;
+    }
     let mut sentence =
-        format!("Fix {name} first: without it {} of the time is saved", percent(cost));
+        format!("Fix {} first: without it {} of the time is saved", name(number), percent(cost));
     // What fixing it leaves of the next one.
     if let Some(&(next, alone)) = order.get(1).filter(|(_, cost)| matters(*cost)) {
         let pair = Categories::single(number).union(Categories::single(next));
-        if let Some(both) = asked.costs.cost(pair) {
-            let after = 100.0 * (both.value - cost.value);
-            let word = asked.words.get(next)?;
+        if let Some(both) = share(pair) {
             sentence.push_str(&format!(
-                "; then {word} saves {after:.1} %, where alone it saves {:.1} %",
+                "; then {} saves {:.1} %, where alone it saves {:.1} %",
+                name(next),
+                100.0 * (both.value - cost.value),
                 100.0 * alone.value
             ));
         }

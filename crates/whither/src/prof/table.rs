@@ -10,6 +10,7 @@ use super::procedures;
 use crate::cli::{By, ProfJob};
 use crate::database::{Selected, shown};
 use crate::failure::{ERROR, Failure};
+use crate::sampled::rank;
 
 /// Rows of a view, most samples first, and what they are rows of.
 pub(super) struct Rows {
@@ -41,14 +42,14 @@ pub(super) fn rows(
         By::Image => images(counts, &of_event(job, counts, &by_event, |row| row.image)),
         By::Process => processes(counts, &of_event(job, counts, &by_event, |row| row.process)),
         By::Procedure => {
-            let event = main_event(&by_event);
+            let event = main_event(counts, &by_event);
             let rows = counts.rows.iter().filter(|row| Some(row.event) == event);
             let rows = rows.filter(|row| wants(job, counts, row)).copied();
             procedures::rows(selected, counts, rows, progress)
         }
     };
     made.rows.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
-    let event = main_event(&by_event).filter(|_| job.by != By::Event);
+    let event = main_event(counts, &by_event).filter(|_| job.by != By::Event);
     let stored = event.map_or_else(
         || by_event.values().copied().sum(),
         |event| by_event.get(&event).copied().unwrap_or_default(),
@@ -94,7 +95,7 @@ fn of_event<K: std::hash::Hash + Eq>(
     by_event: &BTreeMap<u32, Count>,
     key: impl Fn(&CountRow) -> K,
 ) -> HashMap<K, Count> {
-    let event = main_event(by_event);
+    let event = main_event(counts, by_event);
     let mut sums = HashMap::new();
     let rows = counts.rows.iter().filter(|row| Some(row.event) == event);
     for row in rows.filter(|row| wants(job, counts, row)) {
@@ -103,11 +104,12 @@ fn of_event<K: std::hash::Hash + Eq>(
     sums
 }
 
-/// The one with the most samples.
-fn main_event(by_event: &BTreeMap<u32, Count>) -> Option<u32> {
+/// The one that is shown where none was asked for.
+fn main_event(counts: &Counts, by_event: &BTreeMap<u32, Count>) -> Option<u32> {
+    let name = |event: u32| counts.events.get(event as usize).map_or("", String::as_str);
     by_event
         .iter()
-        .max_by_key(|(event, count)| (**count, std::cmp::Reverse(**event)))
+        .max_by_key(|(event, count)| (rank(name(**event), **count), std::cmp::Reverse(**event)))
         .map(|(e, _)| *e)
 }
 

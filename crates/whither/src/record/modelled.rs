@@ -23,6 +23,10 @@ use crate::failure::{Failure, RUN_FAILED, passed_on};
 use crate::model::{MODELLED, launch, place_of};
 use crate::output::Output;
 
+/// Time, and how often everything ran: without the second, what `calc` makes of the first on an
+/// out-of-order core is a guess.
+const EVENTS: &str = "cycles,instructions:p";
+
 /// A mean period that gives a hundred samples in two million cycles.
 const PERIOD: u64 = 20_000;
 
@@ -84,21 +88,29 @@ pub(super) fn record(
 }
 
 fn interrupts(job: &RecordJob, asked: &ModelledRecord) -> Result<InterruptAsk, Failure> {
-    let spelling = asked.events.as_deref().unwrap_or("cycles");
+    let spelling = asked.events.as_deref().unwrap_or(EVENTS);
     let names: Vec<&str> = spelling.split(',').collect();
     if names.len() > SAMPLED_MOST {
         let what = format!("the modelled core samples at most {SAMPLED_MOST} events at a time");
         return Err(Failure::new(RUN_FAILED, what));
     }
     let mut events = [None; SAMPLED_MOST];
-    for (place, name) in events.iter_mut().zip(names) {
-        *place = Some(named(name)?);
+    let mut is_precise = [false; SAMPLED_MOST];
+    for ((place, is_precise), name) in events.iter_mut().zip(&mut is_precise).zip(names) {
+        let (plain, modifiers) = name.split_once(':').unwrap_or((name, ""));
+        if let Some(odd) = modifiers.chars().find(|modifier| !"up".contains(*modifier)) {
+            let what = format!("the modelled core knows no modifier '{odd}' ('{name}')");
+            return Err(Failure::new(RUN_FAILED, what)
+                .remedy("u is all that it runs, and p names the very instruction"));
+        }
+        *place = Some(named(plain)?);
+        *is_precise = modifiers.contains('p');
     }
     let period = match job.rate {
         Some(perf::Rate::Period(period)) => period,
         _ => PERIOD,
     };
-    Ok(InterruptAsk { events, period, seed: asked.seed })
+    Ok(InterruptAsk { events, is_precise, period, seed: asked.seed })
 }
 
 fn named(name: &str) -> Result<ModelEvent, Failure> {
@@ -113,12 +125,16 @@ fn named(name: &str) -> Result<ModelEvent, Failure> {
 }
 
 fn profile(finished: &Finished, asked: &InterruptAsk, began_unix_ns: u64) -> Profile {
-    let event = |&event: &ModelEvent| Event {
-        name: event.name().into(),
-        code: EventCode::new(MODELLED, event as u64),
-        mode: Mode::User,
+    let event = |(event, &is_precise): (&Option<ModelEvent>, &bool)| {
+        let event = (*event)?;
+        let precisely = if is_precise { ":p" } else { "" };
+        Some(Event {
+            name: format!("{}{precisely}", event.name()),
+            code: EventCode::new(MODELLED, event as u64),
+            mode: Mode::User,
+        })
     };
-    let events = asked.events.iter().flatten().map(event).collect();
+    let events = asked.events.iter().zip(&asked.is_precise).filter_map(event).collect();
     let epoch = Epoch { host: host_name(), began_unix_ns };
     let mut profile = Profile::empty(epoch, Source::Modelled, events);
     for process in tracer::counts::counts(&finished.processes) {

@@ -8,6 +8,13 @@ use vocab::{Count, EventId, ImageId, ImageKind, Offset, Profile};
 use super::Sampled;
 use crate::failure::{ERROR, Failure};
 
+/// By which an event is shown where none was asked for: where time went comes before everything
+/// else that was sampled beside it.
+pub(crate) fn rank(event: &str, samples: Count) -> (bool, Count) {
+    let is_time = analyse::Sampled::named(event).is_some_and(analyse::Sampled::is_time);
+    (is_time && samples > Count::ZERO, samples)
+}
+
 /// The event of that name, or the one with the most samples.
 pub(super) fn event(profile: &Profile, asked: Option<&str>) -> Result<EventId, Failure> {
     let mut sums = vec![Count::ZERO; profile.events.len()];
@@ -18,7 +25,10 @@ pub(super) fn event(profile: &Profile, asked: Option<&str>) -> Result<EventId, F
     }
     let found = match asked {
         Some(name) => profile.events.iter().position(|event| event.name == name),
-        None => (0..sums.len()).max_by_key(|&k| (sums[k], std::cmp::Reverse(k))),
+        None => (0..sums.len()).max_by_key(|&k| {
+            let rank = rank(&profile.events[k].name, sums[k]);
+            (rank, std::cmp::Reverse(k))
+        }),
     };
     let found = found.filter(|&k| sums.get(k).is_some_and(|sum| *sum > Count::ZERO));
     found.map(|k| EventId(k as u16)).ok_or_else(|| {

@@ -23,6 +23,7 @@ use crate::database::{Selected, ThisHost, select};
 use crate::failure::{ERROR, Failure};
 use crate::progress::Progress;
 use crate::run::{Images, kernel_layout};
+pub(crate) use find::rank;
 pub(crate) use sets::{SetRow, Sets};
 
 /// The samples of a selection.

@@ -73,7 +73,7 @@ fn write_week(
     for day in 0..DAYS {
         let profile = week.part(day, DAYS);
         samples += profile.tally.stored;
-        writer.append(&profile, Span { from_unix_ns: day + 1, to_unix_ns: day + 2 })?;
+        writer.append_lightly(&profile, Span { from_unix_ns: day + 1, to_unix_ns: day + 2 })?;
         writer.compact(STEP_ROWS)?;
         step();
     }

@@ -30,6 +30,7 @@ struct Wanted {
     window_instructions: u64,
     most: u32,
     really: bool,
+    shotgun: Option<usize>,
 }
 
 impl Wanted {
@@ -42,6 +43,7 @@ impl Wanted {
             seed: context.seed,
             most: self.most,
             really: self.really,
+            shotgun: self.shotgun,
         }
     }
 }

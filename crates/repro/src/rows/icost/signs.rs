@@ -55,6 +55,7 @@ fn row(
         window_instructions: WINDOW_INSTRUCTIONS,
         most: Category::ALL.len() as u32,
         really: false,
+        shotgun: None,
     };
     let (found, mut result) = answers(context, &wanted)?;
     let lattices: Vec<(String, Lattice)> = found

@@ -37,6 +37,7 @@ fn wanted(windows: usize) -> Wanted {
         window_instructions: WINDOW_INSTRUCTIONS,
         most: 0,
         really: false,
+        shotgun: None,
     }
 }
 

@@ -16,6 +16,7 @@ mod prof;
 mod record;
 mod run;
 mod selection;
+mod shotgun;
 mod ssb;
 mod stat;
 mod stats;
@@ -42,6 +43,7 @@ pub(crate) use self::prof::{By, ProfArguments};
 pub(crate) use self::record::RecordArguments;
 pub(crate) use self::run::{RunArguments, SyntaxArgument};
 pub(crate) use self::selection::SelectionArguments;
+pub(crate) use self::shotgun::ShotgunArguments;
 pub(crate) use self::ssb::{SsbArguments, SsbModeArgument};
 pub(crate) use self::stat::StatArguments;
 pub(crate) use self::stats::StatsArguments;
@@ -88,6 +90,7 @@ pub(crate) enum Command {
     Run(RunArguments),
     Model(ModelArguments),
     Icost(IcostArguments),
+    Shotgun(Box<ShotgunArguments>),
     Calibrate(CalibrateArguments),
     Stat(StatArguments),
     Ssb(SsbArguments),

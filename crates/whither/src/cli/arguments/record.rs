@@ -13,7 +13,7 @@ use clap::{Args, ValueHint};
 #[command(after_help = "Example: whither record -g -- make -j8; whither prof by procedure")]
 pub(crate) struct RecordArguments {
     /// Sample these events, separated by commas [default: cycles where there is a PMU, else
-    /// cpu-clock]
+    /// cpu-clock; on a modelled core cycles and instructions:p]
     #[arg(short, long, value_name = "EVENTS")]
     pub(crate) event: Option<String>,
     /// Samples per second of run time [default: 997 in a virtual machine or without a PMU, else

@@ -20,7 +20,7 @@ pub(crate) struct SelectionArguments {
     /// This image alone, by path or by the path's last part
     #[arg(long, value_name = "IMAGE")]
     pub(crate) image: Option<String>,
-    /// Samples of this event [default: the one with the most samples]
+    /// Samples of this event [default: time, else the one with the most samples]
     #[arg(short, long, value_name = "EVENT")]
     pub(crate) event: Option<String>,
     /// Not before: 30s, 10m, 2h or 7d ago, or 2026-01-31 or 2026-01-31T12:00 (UTC)

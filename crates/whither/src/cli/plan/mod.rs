@@ -17,6 +17,7 @@ mod prof;
 mod record;
 mod run;
 mod selection;
+mod shotgun;
 mod ssb;
 mod stat;
 mod stats;
@@ -61,6 +62,8 @@ pub(crate) use self::record::{ModelledRecord, RecordJob, Who};
 pub(crate) use self::run::RunJob;
 use self::run::run_job;
 pub(crate) use self::selection::{EpochChoice, Selection};
+use self::shotgun::shotgun_job;
+pub(crate) use self::shotgun::{InputKind, ShotgunJob};
 use self::ssb::ssb_job;
 pub(crate) use self::ssb::{Here, OnModel, SsbJob, Watched};
 use self::stat::stat_job;
@@ -83,6 +86,7 @@ pub(crate) enum Job {
     Run(RunJob),
     Model(ModelJob),
     Icost(Box<IcostJob>),
+    Shotgun(Box<ShotgunJob>),
     Calibrate(CalibrateJob),
     Stat(StatJob),
     Ssb(SsbJob),
@@ -137,7 +141,7 @@ impl Refused {
 }
 
 /// The commands that run a program once and pass its status through.
-const RUN_ONCE: [&str; 7] = ["run", "model", "icost", "stat", "ssb", "record", "count"];
+const RUN_ONCE: [&str; 8] = ["run", "model", "icost", "shotgun", "stat", "ssb", "record", "count"];
 
 /// From argv.
 pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Plan, Refused> {
@@ -184,6 +188,14 @@ fn plan(arguments: Arguments) -> Result<Plan, Failure> {
                 output.failure_status = RUN_FAILED;
             }
             Job::Icost(Box::new(icost_job(icost)?))
+        }
+        Command::Shotgun(mut shotgun) => {
+            output.file = shotgun.output.take();
+            if shotgun.replay.is_none() && shotgun.input.is_none() {
+                output.stream = Stream::Stderr;
+                output.failure_status = RUN_FAILED;
+            }
+            Job::Shotgun(Box::new(shotgun_job(*shotgun)?))
         }
         Command::Calibrate(asked) => Job::Calibrate(calibrate_job(asked)?),
         Command::Stat(mut stat) => {

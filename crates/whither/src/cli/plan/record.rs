@@ -91,3 +91,27 @@ fn cpus(text: &str) -> Result<Vec<Cpu>, Failure> {
     }
     Ok(parse_cpus(text))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Job, parse};
+
+    fn whose(line: &str) -> Who {
+        let words = line.split(' ').map(OsString::from).collect();
+        match parse(words).unwrap().job {
+            Job::Record(job) => job.who,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// As perf has it.
+    #[test]
+    fn cpus_without_a_process_mean_everybody_who_runs_there() {
+        assert_eq!(whose("whither record -o /tmp/db true"), Who::Program);
+        assert_eq!(whose("whither record -o /tmp/db -C 0 true"), Who::Machine);
+        assert_eq!(whose("whither record -o /tmp/db -C 0-3,8"), Who::Machine);
+        assert_eq!(whose("whither record -o /tmp/db -C 0 -p 7"), Who::Processes(vec![7]));
+        assert_eq!(whose("whither record -o /tmp/db -a true"), Who::Machine);
+    }
+}
