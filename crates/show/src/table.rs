@@ -147,7 +147,7 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let indent = (text.len() - text.trim_start_matches(' ').len()).min(width / 2);
     let mut line = " ".repeat(indent);
     for word in text.trim_start_matches(' ').split(' ') {
-        let is_begun = lines.len() > 0 && !line.is_empty() || line.len() > indent;
+        let is_begun = (!lines.is_empty() && !line.is_empty()) || line.len() > indent;
         if is_begun && length(&line) + 1 + length(word) > width {
             lines.push(std::mem::take(&mut line));
         }

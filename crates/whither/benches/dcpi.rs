@@ -46,12 +46,12 @@ fn cc1() -> Option<PathBuf> {
 fn made_source(folder: &Path) -> PathBuf {
     let mut text = String::new();
     for k in 0..3000 {
-        let _ = write!(
+        let _ = writeln!(
             text,
             "int f{k}(int *a, int n) {{ int s = {k}; for (int i = 0; i < n; i++) {{ switch \
              (a[i] & 7) {{ case 0: s += a[i]; break; case 1: s ^= i; break; case 2: s *= 3; break; \
              case 3: s -= a[n - i - 1]; break; case 5: a[i] = s; break; default: s += {k}; }} }} \
-             return s; }}\n"
+             return s; }}"
         );
     }
     let path = folder.join("made.i");
