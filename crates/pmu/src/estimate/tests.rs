@@ -140,3 +140,51 @@ fn an_event_that_was_never_seen_is_bounded_and_not_plus_minus_nothing() {
     // Three over the share of one half.
     assert!((a.interval(Coverage::P95).high - 6.0).abs() < 1e-6);
 }
+
+/// Readings of five groups of one event each over a program whose events all follow `level`, the
+/// k-th at k + 1 times its height.
+fn following(level: &dyn Fn(u64) -> u64, slices: u64) -> (Grouping, Vec<Reading>) {
+    let units: Vec<Vec<String>> = (0..5).map(|k| vec![format!("e{k}")]).collect();
+    let grouping = group(&Counters::alike(3), &["cycles", "instructions"], &units).unwrap();
+    let plan = crate::schedule::Plan { opening: None, ..crate::schedule::Plan::even(5, 1, 3) };
+    let mut scheduler = crate::schedule::Scheduler::new(plan);
+    let mut turn = scheduler.start(0);
+    let mut readings = Vec::new();
+    for k in 0..slices {
+        let count = level(k) * (turn.group as u64 + 1);
+        let counts = vec![1000, 500, count];
+        readings.push(Reading { group: turn.group, round: turn.round, counts });
+        turn = scheduler.advance(turn.until);
+    }
+    (grouping, readings)
+}
+
+#[test]
+fn a_burst_that_only_other_groups_saw_is_put_where_it_was() {
+    // Bursts of four slices, fewer than a round has: the event misses some of them altogether.
+    let level = |k: u64| if k % 37 < 4 { 1000 } else { 10 };
+    let (grouping, readings) = following(&level, 2000);
+    let event = grouping.groups[0].events[2];
+    let found = series(&grouping, &readings, event).unwrap();
+    let missed = |k: &u64| {
+        let start = k - k % 37;
+        (start..start + 4).all(|k| readings.get(k as usize).is_none_or(|r| r.group != 0))
+    };
+    let unseen: Vec<u64> = (0..1990).filter(|k| k % 37 == 0).filter(missed).collect();
+    assert!(unseen.len() >= 5, "{unseen:?}");
+    let quiet = |k: u64| (15..30).map(|away| found[(k + away) as usize]).sum::<f64>() / 15.0;
+    for k in &unseen {
+        let inside: f64 = (0..4).map(|away| found[(k + away) as usize]).sum::<f64>() / 4.0;
+        assert!(inside > 5.0 * quiet(*k), "{k}: {inside} {}", quiet(*k));
+    }
+}
+
+#[test]
+fn a_steady_series_is_steady_and_what_was_counted_stays() {
+    let (grouping, readings) = following(&|_| 70, 500);
+    let event = grouping.groups[2].events[2];
+    for (count, reading) in series(&grouping, &readings, event).unwrap().iter().zip(&readings) {
+        assert!((count - 210.0).abs() < 1e-6, "{count}");
+        assert!(reading.group != 2 || *count == 210.0);
+    }
+}

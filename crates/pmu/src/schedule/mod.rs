@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! shares 1 2 1      round 0: 1 0 1 2      round 1: 2 1 1 0      every round a new order
-//! opening 500       slices of 500, then as long as a round takes a tenth of what has passed,
+//! opening 5k        slices of 5k, then as long as a round takes a tenth of what has passed,
 //!                   up to the slice that was asked for
 //! ```
 //!
@@ -51,7 +51,7 @@ pub struct Plan {
 /// The default slice, in cycles.
 pub const SLICE_CYCLES: u64 = 200_000;
 /// The opening's default slice, in cycles.
-pub const OPENING_CYCLES: u64 = 500;
+pub const OPENING_CYCLES: u64 = 5_000;
 /// During the opening a round takes one part in so many of what has passed.
 const OPENING_PART: u64 = 10;
 

@@ -1,13 +1,15 @@
 //! MPX's loops on the modelled core, counted in full and by turns.
 //!
 //! ```text
-//! loops.c ──► QEMU ──► FastCore, one a thread ──► counts per 10,000 cycles ─┬─ sums: the truth
-//!                                                                         └─ turns ─► estimates
+//! loops.c ──► QEMU ─┬► FastCore, one a thread ──► counts per 10,000 cycles ─┬─ sums: the truth
+//!                   │                                                       └─ turns ─► estimates
+//!                   └► the same with our switches' own misses (switched) ────── turns ─► estimates
 //! ```
 //! A longer run begins as a shorter one, so that one log tells every length: a length ends where its
 //! operations are done.
 
 pub mod pollution;
+mod switched;
 
 use std::path::Path;
 
@@ -16,6 +18,7 @@ use model::event::Event;
 use model::fast::FastCore;
 use model::machine::Machine;
 use model::slices::Sliced;
+use model::stream::{Access, BlockId, CoreListener, StaticBlock};
 use pmu::estimate::{Counted, linear, totals};
 use pmu::schedule::{Plan, Scheduler};
 use pmu::{Counters, Grouping, Reading};
@@ -27,6 +30,7 @@ use tracer::trace::Audience;
 use crate::context::Context;
 use crate::hear::PLUGIN;
 use crate::smoke::compile;
+use switched::Switched;
 
 /// Stated, so that the answer is the same on any host.
 pub const MACHINE: &str = "zen4";
@@ -50,7 +54,16 @@ pub const MISSES: usize = 2;
 /// A thread's counts, slice by slice.
 pub type Log = Vec<[u64; EVENTS.len()]>;
 
-/// Runs the loop; a log a thread that worked.
+/// A thread's log, and what it would have been with our switches at the ends of slices.
+#[derive(Debug)]
+pub struct Logged {
+    /// Nobody switched.
+    pub alone: Log,
+    /// A handler threw lines out of the first-level cache after every slice of turns.
+    pub switched: Log,
+}
+
+/// Runs the loop; a log a thread that worked. A switch throws out so many lines.
 ///
 /// # Errors
 ///
@@ -61,7 +74,8 @@ pub fn logged(
     kind: &str,
     power: u32,
     threads: usize,
-) -> Result<Vec<Log>, String> {
+    lines: u64,
+) -> Result<Vec<Logged>, String> {
     compile(context, "kernels/loops.c", directory)?;
     let arguments = [kind.to_owned(), power.to_string(), threads.to_string()];
     let launch = Launch {
@@ -71,7 +85,7 @@ pub fn logged(
         ..Launch::new(directory.join("program"))
     };
     let machine = machine()?;
-    let mut logs = Logs { machine, logs: Vec::new() };
+    let mut logs = Logs { machine, lines, logs: Vec::new() };
     let live = Live { launch, plugin: PLUGIN };
     let (replayed, finished) = live.play(&mut logs).map_err(|e| e.to_string())?;
     if !finished.status.success() || !replayed.broken.is_empty() || replayed.skipped_bytes > 0 {
@@ -90,19 +104,51 @@ fn machine() -> Result<Machine, String> {
 
 struct Logs {
     machine: Machine,
-    logs: Vec<Log>,
+    lines: u64,
+    logs: Vec<Logged>,
+}
+
+/// One thread, on a core of its own and on one that is switched.
+struct Both {
+    alone: Sliced,
+    switched: Switched,
+}
+
+impl CoreListener for Both {
+    fn translated(&mut self, id: BlockId, block: &StaticBlock) {
+        self.alone.translated(id, block);
+        self.switched.translated(id, block);
+    }
+
+    fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
+        self.alone.executed(id, ran, accesses);
+        self.switched.executed(id, ran, accesses);
+    }
+
+    fn continued(&mut self, id: BlockId, accesses: &[Access]) {
+        self.alone.continued(id, accesses);
+        self.switched.continued(id, accesses);
+    }
+
+    fn interrupted(&mut self) {
+        self.alone.interrupted();
+        self.switched.interrupted();
+    }
 }
 
 impl Audience for Logs {
-    type Core = Sliced;
+    type Core = Both;
 
-    fn thread(&mut self, _: ProcessKey, _: u32) -> Sliced {
-        Sliced::new(FastCore::new(&self.machine, Settings::default()), LOG_CYCLES)
+    fn thread(&mut self, _: ProcessKey, _: u32) -> Both {
+        let core = || FastCore::new(&self.machine, Settings::default());
+        Both { alone: Sliced::new(core(), LOG_CYCLES), switched: Switched::new(core(), self.lines) }
     }
 
-    fn ended(&mut self, _: ProcessKey, _: u32, mut core: Sliced) {
-        core.finish();
-        self.logs.push(core.slices().iter().map(|s| EVENTS.map(|event| s[event])).collect());
+    fn ended(&mut self, _: ProcessKey, _: u32, mut core: Both) {
+        core.alone.finish();
+        core.switched.finish();
+        let alone = core.alone.slices().iter().map(|s| EVENTS.map(|event| s[event])).collect();
+        self.logs.push(Logged { alone, switched: core.switched.log });
     }
 }
 
@@ -130,14 +176,8 @@ pub fn grouping() -> Result<Grouping, String> {
     pmu::group(&counters, &names[..2], &units).map_err(|e| e.to_string())
 }
 
-/// What the counters read when the groups take turns. Each slice of the misses' group reads
-/// `pollution` too many: the lines that a switch threw out and that come back.
-pub fn by_turns(
-    log: &[[u64; EVENTS.len()]],
-    grouping: &Grouping,
-    seed: u64,
-    pollution: u64,
-) -> Vec<Reading> {
+/// What the counters read when the groups take turns.
+pub fn by_turns(log: &[[u64; EVENTS.len()]], grouping: &Grouping, seed: u64) -> Vec<Reading> {
     let plan = Plan { opening: None, ..Plan::even(grouping.groups.len(), SLICE_CYCLES, seed) };
     let mut scheduler = Scheduler::new(plan);
     let mut turn = scheduler.start(0);
@@ -147,9 +187,6 @@ pub fn by_turns(
         sums.iter_mut().zip(slice).for_each(|(sum, count)| *sum += count);
         cycles += slice[0];
         if cycles >= turn.until || place + 1 == log.len() {
-            if !readings.is_empty() {
-                sums[MISSES] += pollution;
-            }
             let events = grouping.groups.get(turn.group).map_or(&[][..], |group| &group.events);
             let counts = events.iter().filter_map(|&event| sums.get(event)).copied().collect();
             readings.push(Reading { group: turn.group, round: turn.round, counts });
@@ -184,9 +221,9 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_log_is_estimated_exactly_and_pollution_adds_itself() {
+    fn a_steady_log_is_estimated_exactly() {
         let (log, grouping) = (steady(3320), grouping().unwrap());
-        let turns = [by_turns(&log, &grouping, 1, 0)];
+        let turns = [by_turns(&log, &grouping, 1)];
         assert_eq!(turns[0].len(), 10);
         for event in 2..5 {
             let (linear, ours) = estimates(&grouping, &turns, event);
@@ -194,16 +231,12 @@ mod tests {
             assert!((linear.unwrap() / truth - 1.0).abs() < 1e-9);
             assert!((ours.unwrap() / truth - 1.0).abs() < 1e-9);
         }
-        // 332 slices of the log at 50 misses each, and one percent of that a switch.
-        let polluted = [by_turns(&log, &grouping, 1, 166)];
-        let (linear, _) = estimates(&grouping, &polluted, MISSES);
-        assert!((linear.unwrap() / (3320.0 * 50.0) - 1.01).abs() < 0.004);
     }
 
     #[test]
     fn too_short_a_run_leaves_events_uncounted_and_a_prefix_holds_its_iterations() {
         let (log, grouping) = (steady(400), grouping().unwrap());
-        let turns = [by_turns(&log, &grouping, 1, 0)];
+        let turns = [by_turns(&log, &grouping, 1)];
         let counted = (2..5).filter(|&e| estimates(&grouping, &turns, e).0.is_some()).count();
         assert_eq!(counted, 2);
         assert_eq!(first(&log, 4).len(), 1);

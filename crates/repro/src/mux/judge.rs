@@ -172,7 +172,7 @@ pub fn each_trace<T>(
     context: &Context,
     mut act: impl FnMut(&str, &Sums) -> Result<T, String>,
 ) -> Result<Vec<(String, T)>, String> {
-    let question = Question { slice: TRACE_CYCLES, opening: None, ..Question::by_cycles(MACHINE) };
+    let question = Question { slice: TRACE_CYCLES, ..Question::by_cycles(MACHINE) };
     let mut found = Vec::new();
     for name in TRACES {
         let columns = truth::replayed(context, name, question.clone())?;

@@ -1,17 +1,16 @@
 //! One pass that logs every event, slice by slice. Everything else replays that log.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::core::{Mode, Settings};
-use model::event::{Counts, Event};
+use model::event::Event;
 use model::fast::FastCore;
 use model::machine::Machine;
 use model::slices::Sliced;
 use model::stream::{Access, BlockId, CoreListener, StaticBlock};
-use pmu::schedule::OPENING_CYCLES;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tracer::results::ProcessKey;
@@ -23,10 +22,8 @@ use crate::context::Context;
 use crate::hear::{self, Ask};
 use crate::run::{Task, sha256_hex};
 
-/// The slice of the log, in cycles: the modelled PMU's own.
-pub const LOG_CYCLES: u64 = tracer::modelled::counting::SLICE_CYCLES;
-/// The log is finer for so long: turns begin short, and must find their ends on it.
-const OPENING: u64 = 400_000;
+/// The slice of the log, in cycles.
+pub const LOG_CYCLES: u64 = 5_000;
 
 /// What is logged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,21 +36,18 @@ pub struct Question {
     pub boundary: String,
     /// How many of it.
     pub slice: u64,
-    /// How many of it at first, a part of `slice`; the same all along if there is none.
-    pub opening: Option<u64>,
     /// The file.
     pub path: PathBuf,
 }
 
 impl Question {
-    /// Every slice of the modelled PMU, on a machine that runs as it is.
+    /// Every 5,000 cycles of a machine that runs as it is.
     pub fn by_cycles(machine: &str) -> Question {
         Question {
             machine: machine.to_owned(),
             mode: "native".to_owned(),
             boundary: Event::Cycles.name().to_owned(),
             slice: LOG_CYCLES,
-            opening: Some(OPENING_CYCLES.min(LOG_CYCLES)),
             path: PathBuf::new(),
         }
     }
@@ -75,7 +69,6 @@ pub struct Loggers {
     settings: Settings,
     boundary: Event,
     slice: u64,
-    opening: Option<u64>,
     path: PathBuf,
     threads: usize,
     busiest: Option<(u64, PathBuf)>,
@@ -97,7 +90,6 @@ impl Loggers {
             settings: Settings { mode, ..Settings::default() },
             boundary,
             slice: question.slice,
-            opening: question.opening,
             path: question.path,
             threads: 0,
             busiest: None,
@@ -128,18 +120,15 @@ impl Audience for Loggers {
         self.threads += 1;
         let core = FastCore::new(&self.machine, self.settings);
         let file = File::create(&path).and_then(|file| Writer::new(BufWriter::new(file)));
-        let fine = self.opening.unwrap_or(self.slice).max(1);
-        let sliced = Sliced::by(core, self.boundary, fine);
-        let apart = if fine < self.slice { OPENING / fine } else { u64::MAX };
-        let joined = Joined { apart, of: self.slice / fine, ..Joined::default() };
-        Logger { sliced, joined, file: file.map_err(|e| e.to_string()), path }
+        let sliced = Sliced::by(core, self.boundary, self.slice);
+        Logger { sliced, file: file.map_err(|e| e.to_string()), path }
     }
 
     fn ended(&mut self, _: ProcessKey, _: u32, mut core: Logger) {
         core.sliced.finish();
         core.write();
         if let Ok(file) = &mut core.file
-            && let Err(error) = core.joined.finish(file).and_then(|()| file.flush())
+            && let Err(error) = file.flush()
         {
             core.file = Err(error.to_string());
         }
@@ -160,41 +149,10 @@ impl Audience for Loggers {
     }
 }
 
-/// Fine slices, joined to the log's own once the opening is over.
-#[derive(Debug, Default)]
-struct Joined {
-    /// So many more stay apart.
-    apart: u64,
-    /// So many make one.
-    of: u64,
-    held: Counts,
-    holds: u64,
-}
-
-impl Joined {
-    fn push(&mut self, slice: &Counts, file: &mut Writer<impl Write>) -> std::io::Result<()> {
-        if self.apart > 0 {
-            self.apart -= 1;
-            return file.push(slice);
-        }
-        self.held.0.iter_mut().zip(&slice.0).for_each(|(sum, count)| *sum += count);
-        self.holds += 1;
-        if self.holds >= self.of { self.finish(file) } else { Ok(()) }
-    }
-
-    fn finish(&mut self, file: &mut Writer<impl Write>) -> std::io::Result<()> {
-        if std::mem::take(&mut self.holds) == 0 {
-            return Ok(());
-        }
-        file.push(&std::mem::take(&mut self.held))
-    }
-}
-
 /// The listener of one thread.
 #[derive(Debug)]
 pub struct Logger {
     sliced: Sliced,
-    joined: Joined,
     file: Result<Writer<BufWriter<File>>, String>,
     path: PathBuf,
 }
@@ -203,7 +161,7 @@ impl Logger {
     fn write(&mut self) {
         for slice in self.sliced.take() {
             if let Ok(file) = &mut self.file
-                && let Err(error) = self.joined.push(&slice, file)
+                && let Err(error) = file.push(&slice)
             {
                 self.file = Err(error.to_string());
             }
@@ -248,11 +206,9 @@ pub fn logged(
     root: &Path,
     place: usize,
 ) -> Result<Columns, String> {
-    let mut slice = vec![json!(question.boundary), json!(question.slice)];
-    slice.extend(question.opening.map(|opening| json!(opening)));
     let mut key = context.key("mux-log", task, &[&question.machine, &question.mode], 1);
     if let Some(key) = key.as_object_mut() {
-        key.insert("slice".to_owned(), json!(slice));
+        key.insert("slice".to_owned(), json!([question.boundary, question.slice]));
         key.remove("seed");
     }
     let hash = sha256_hex(key.to_string().as_bytes());

@@ -32,7 +32,7 @@ const COLUMNS: [Column; 5] = [
 
 pub(super) fn run(context: &Context) -> Result<RowResult, String> {
     let seeds = seeds(context, SEEDS);
-    let question = Question { slice: TRACE_CYCLES, opening: None, ..Question::by_cycles(MACHINE) };
+    let question = Question { slice: TRACE_CYCLES, ..Question::by_cycles(MACHINE) };
     let mut result = RowResult::default();
     let (mut fixed, mut permuted) = (Vec::new(), Vec::new());
     result.detail = Table { columns: COLUMNS.to_vec(), ..Table::default() };

@@ -6,7 +6,7 @@ use serde_json::json;
 use show::{Cell, Column, Row, Table, Tone, Unit};
 
 use crate::context::Context;
-use crate::loops::{self, EVENTS, KINDS, Log, MISSES, SLICE_CYCLES};
+use crate::loops::{self, EVENTS, KINDS, Logged, MISSES, SLICE_CYCLES};
 use crate::result::{Figure, RowResult};
 
 /// MPX's lengths.
@@ -46,6 +46,7 @@ pub(super) fn measure(context: &Context, threads: usize) -> Result<RowResult, St
     let longest = if context.quick { QUICK_POWER } else { *POWERS.end() };
     let directory = context.work.streams()?;
     let pollution = loops::pollution::lines_a_switch();
+    let lines = pollution.map_or(0, |lines| lines.value.round().max(0.0) as u64);
     let mut result = RowResult {
         detail: Table { columns: COLUMNS.to_vec(), ..Table::default() },
         caption: format!(
@@ -60,10 +61,10 @@ pub(super) fn measure(context: &Context, threads: usize) -> Result<RowResult, St
     let mut worst_other = 0.0_f64;
     context.progress.start(KINDS.len() as u64);
     for kind in KINDS {
-        let logs = loops::logged(context, &directory, kind, longest, threads)?;
+        let logs = loops::logged(context, &directory, kind, longest, threads, lines)?;
         for power in POWERS.filter(|&power| power <= longest) {
             for event in MISSES..EVENTS.len() {
-                let worst = compare(&logs, power, event, context.seed, pollution)?;
+                let worst = compare(&logs, power, event, context.seed)?;
                 result.detail.rows.push(row(kind, power, event, &worst));
                 match (kind, event) {
                     ("tiled", MISSES) => worst_tiled = worst_tiled.max(worst.polluted),
@@ -97,8 +98,9 @@ fn said(pollution: Option<Estimate>, ours: &mut Vec<Figure>) -> String {
     ours.push(Figure::measured("lines_a_switch", lines.value, interval));
     format!(
         "a switch throws {:.0} ± {:.0} of {} lines out of this machine's first-level data cache \
-         (measured natively, waking and two changes of context included); the last column adds \
-         that many misses to each slice, as if every line came back. MPX: a few thousand a switch",
+         (measured natively, waking and two changes of context included); for the last column a \
+         handler that reads as many lines of its own runs on the modelled core after every slice, \
+         uncounted, and what the loop fetches again is counted. MPX: a few thousand a switch",
         lines.value,
         interval.half_width(),
         loops::pollution::LINES,
@@ -106,27 +108,26 @@ fn said(pollution: Option<Estimate>, ours: &mut Vec<Figure>) -> String {
 }
 
 pub(super) fn compare(
-    logs: &[Log],
+    logs: &[Logged],
     power: u32,
     event: usize,
     seed: u64,
-    pollution: Option<Estimate>,
 ) -> Result<Worst, String> {
     let grouping = loops::grouping()?;
-    let parts: Vec<_> = logs.iter().map(|log| loops::first(log, power)).collect();
-    let truth: u64 = parts.iter().flat_map(|part| part.iter()).map(|slice| slice[event]).sum();
+    let alone: Vec<_> = logs.iter().map(|log| loops::first(&log.alone, power)).collect();
+    let switched: Vec<_> = logs.iter().map(|log| loops::first(&log.switched, power)).collect();
+    let truth: u64 = alone.iter().flat_map(|part| part.iter()).map(|slice| slice[event]).sum();
     let mut worst = Worst { truth: truth as f64, ..Worst::default() };
     let off = |estimate: Option<f64>| estimate.map_or(0.0, |e| (e / truth as f64 - 1.0).abs());
-    let lines = pollution.map_or(0, |lines| lines.value.round() as u64);
     for k in 0..SEEDS {
-        let turns = |lines: u64| -> Vec<_> {
+        let turns = |parts: &[&[[u64; EVENTS.len()]]]| -> Vec<_> {
             let seed =
                 |thread: usize| seed.wrapping_mul(SEEDS).wrapping_add(k + 100 * thread as u64);
             let each = parts.iter().enumerate();
-            each.map(|(t, part)| loops::by_turns(part, &grouping, seed(t), lines)).collect()
+            each.map(|(t, part)| loops::by_turns(part, &grouping, seed(t))).collect()
         };
-        let (linear, ours) = loops::estimates(&grouping, &turns(0), event);
-        let (_, polluted) = loops::estimates(&grouping, &turns(lines), event);
+        let (linear, ours) = loops::estimates(&grouping, &turns(&alone), event);
+        let (_, polluted) = loops::estimates(&grouping, &turns(&switched), event);
         worst.counted += u64::from(ours.is_some());
         worst.linear = worst.linear.max(off(linear));
         worst.ours = worst.ours.max(off(ours));

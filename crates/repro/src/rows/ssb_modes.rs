@@ -112,7 +112,6 @@ fn modes(
             mode: mode.to_owned(),
             boundary: Event::Instructions.name().to_owned(),
             slice: slice(context),
-            opening: None,
             ..Question::by_cycles(MACHINE)
         };
         logs.push(Sums::new(&truth::logged(context, task, question, root, place)?));

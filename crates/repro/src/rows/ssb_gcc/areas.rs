@@ -12,7 +12,8 @@ pub(super) struct Area {
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 380.0;
 const LEFT: f64 = 52.0;
-const TOP: f64 = 34.0;
+/// Room for the title, and the axis's own below it.
+const TOP: f64 = 50.0;
 const BOTTOM: f64 = 44.0;
 /// Room for the names.
 const RIGHT: f64 = 170.0;
@@ -130,7 +131,7 @@ fn axes(out: &mut String, top: f64, last: f64, x: impl Fn(f64) -> f64, y: impl F
          <text x=\"8\" y=\"{:.1}\">CPI</text>",
         x(last / 2.0),
         HEIGHT - 8.0,
-        TOP + 4.0
+        TOP - 12.0
     );
 }
 
@@ -153,6 +154,8 @@ mod tests {
         assert!(svg.contains(&format!("{:.1}H{:.1}Z", y(1.0), LEFT)), "{svg}");
         assert!(svg.contains(&format!("{:.1}H{:.1}", y(4.0), WIDTH - RIGHT)), "{svg}");
         assert!(svg.contains("a&lt;b") && svg.contains("ideal CPI 0.50"));
+        // The axis's title stands a line above its highest number.
+        assert!(svg.contains("<text x=\"8\" y=\"38.0\">CPI") && svg.contains("y=\"54.0\""));
         assert!(stacked("t", &[], &[], None).ends_with("</svg>\n"));
     }
 }

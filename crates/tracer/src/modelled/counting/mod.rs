@@ -24,4 +24,4 @@ pub const MODE: &str = "user";
 pub const SOURCE: &str = "modelled core";
 /// The modelled core switches counters at no cost, so its slices are short by default: more of them
 /// are seen, and a shorter stretch has to be predicted between two.
-pub const SLICE_CYCLES: u64 = 2_000;
+pub const SLICE_CYCLES: u64 = 5_000;
