@@ -28,7 +28,7 @@ impl Default for Plan {
             certain_instructions: 1_000_000,
             window_instructions: 3_000,
             prime_instructions: 2_000,
-            warm_instructions: 40_000,
+            warm_instructions: 24_000,
             stratum_instructions: 40_000,
             stratum_max_instructions: 100_000_000,
             error: 0.03,
@@ -42,7 +42,7 @@ impl Default for Plan {
 /// not be told from so few.
 pub(super) const STRATA_LEAST: u64 = 200;
 /// Strata so many times longer than what must be warmed are skipped for the rest.
-const SKIPPED_FROM: u64 = 8;
+const SKIPPED_FROM: u64 = 6;
 /// One skipped stratum in so many is warmed for longer, and so many times as long.
 const LONG_EVERY: u64 = 8;
 const LONGER: u64 = 4;

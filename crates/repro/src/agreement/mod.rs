@@ -15,7 +15,7 @@ mod windows;
 use std::sync::Arc;
 
 use metrology::Coverage;
-use model::core::Settings;
+use model::core::{Accounting, Settings};
 use model::event::Event;
 use model::fast::FastCore;
 use model::machine::Machine;
