@@ -110,8 +110,10 @@ impl Reached {
     pub fn is_new(&mut self, address: u64) -> bool {
         let line = address >> REACHED_SHIFT;
         let place = &mut self.lines[line as usize % REACHED];
-        let is_new = *place != line;
+        if *place == line {
+            return false;
+        }
         *place = line;
-        is_new
+        true
     }
 }

@@ -65,12 +65,13 @@ impl Idle {
         self.spend(len)
     }
 
-    /// Memory is touched; the addresses that must be told of, when there are enough.
+    /// Memory is touched; whether there are enough addresses to tell of.
     #[inline]
     pub(super) fn touch(&mut self, address: u64) -> bool {
-        if self.reached.is_new(address) {
-            self.addresses.push(address);
+        if !self.reached.is_new(address) {
+            return false;
         }
+        self.addresses.push(address);
         self.addresses.len() >= ADDRESSES_MAX
     }
 
