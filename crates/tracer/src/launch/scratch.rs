@@ -138,7 +138,9 @@ mod tests {
         let make = |name: String, results_of: Option<u32>| {
             fs::create_dir(parent.join(&name)).unwrap();
             let results = results_of.map(|pid| parent.join(&name).join(format!("{pid}.0.results")));
-            results.map(|path| fs::write(path, "x").unwrap());
+            if let Some(path) = results {
+                fs::write(path, "x").unwrap();
+            }
         };
         make(format!("whither-{gone}-0"), Some(gone));
         make(format!("whither-{gone}-1"), Some(here));
