@@ -59,6 +59,19 @@ pub trait CoreListener: Send {
     /// a repeated string instruction. No further instruction ran.
     fn continued(&mut self, _id: BlockId, _accesses: &[Access]) {}
 
+    /// For how many instructions from now on the listener has no use for accesses or order. An engine
+    /// that asks may tell it by `ran` how often blocks ran in that time, or go on as before.
+    fn idles_for(&self) -> u64 {
+        0
+    }
+
+    /// While the listener idled these blocks ran to their end so many times, `instructions` in all.
+    fn ran(&mut self, _runs: &[(BlockId, u32)], _instructions: u64) {}
+
+    /// While the listener idled these addresses were touched, in order. Each stands for its line, and
+    /// a line that was touched a short while before may be left out.
+    fn touched(&mut self, _addresses: &[u64]) {}
+
     /// A signal handler begins with the next block, so that it follows from no branch. After an
     /// indirect branch or a system call any address may follow, so there it is not noticed.
     fn interrupted(&mut self) {}
@@ -72,4 +85,35 @@ pub trait CoreListener: Send {
 
     /// The process ends, and this is the last word of the thread.
     fn ended(&mut self) {}
+}
+
+/// Lines that are told apart, about as many as a first level holds; a power of two.
+const REACHED: usize = 512;
+/// The power of two of the bytes that count as one line here.
+const REACHED_SHIFT: u32 = 6;
+
+/// The lines reached last: each place holds the last of those that share its low bits.
+#[derive(Clone, Debug)]
+pub struct Reached {
+    lines: Box<[u64; REACHED]>,
+}
+
+impl Default for Reached {
+    fn default() -> Reached {
+        Reached { lines: Box::new([u64::MAX; REACHED]) }
+    }
+}
+
+impl Reached {
+    /// Whether the line of an address was not reached a short while before.
+    #[inline]
+    pub fn is_new(&mut self, address: u64) -> bool {
+        let line = address >> REACHED_SHIFT;
+        let place = &mut self.lines[line as usize % REACHED];
+        if *place == line {
+            return false;
+        }
+        *place = line;
+        true
+    }
 }

@@ -6,7 +6,7 @@
 use crate::core::{Accesses, Ideal};
 use crate::machine::Machine;
 use crate::program::{Program, StaticInstruction};
-use crate::stream::{Access, BlockId, CoreListener, StaticBlock};
+use crate::stream::{Access, BlockId, CoreListener, Reached, StaticBlock};
 use crate::units::branch::{Branch, Predictor};
 use crate::units::memory::Memory;
 use crate::uop::Flow;
@@ -64,6 +64,7 @@ pub struct Warmer {
     line: u64,
     instructions: u64,
     branches: BranchCounts,
+    reached: Reached,
 }
 
 impl Warmer {
@@ -86,6 +87,7 @@ impl Warmer {
             line: u64::MAX,
             instructions: 0,
             branches: BranchCounts::default(),
+            reached: Reached::default(),
         }
     }
 
@@ -113,6 +115,22 @@ impl Warmer {
     pub(crate) fn skip(&mut self) {
         self.open = None;
         self.line = u64::MAX;
+    }
+
+    /// Lines that ran past unseen reach the outer caches.
+    pub(crate) fn refresh(&mut self, addresses: &[u64]) {
+        for &address in addresses {
+            self.memory.refresh(address);
+        }
+    }
+
+    /// The same of accesses, but for lines that were reached a short while before.
+    pub(crate) fn reach(&mut self, accesses: &[Access]) {
+        for access in accesses {
+            if self.reached.is_new(access.address) {
+                self.memory.refresh(access.address);
+            }
+        }
     }
 
     /// The units, to be exchanged with a core's.

@@ -37,6 +37,9 @@ struct Arguments {
     /// Run the row on this command instead of the suite (may be repeated)
     #[arg(long, value_name = "PROGRAM ARGS")]
     cmd: Vec<String>,
+    /// Run the row on these programs of the suite instead of its own choice
+    #[arg(long, value_name = "A,B", value_delimiter = ',', conflicts_with = "cmd")]
+    programs: Vec<String>,
     /// Exit with 3 when a goal is not met; with prepare: make every input twice and compare
     #[arg(long)]
     check: bool,
@@ -117,6 +120,7 @@ fn context(arguments: &Arguments) -> Result<Context, String> {
         packages: Packages::of_this_machine(),
         quick: arguments.quick,
         commands: commands?,
+        programs: arguments.programs.clone(),
         seed: arguments.seed,
         progress: Progress::new(!arguments.json),
         beside: executable.and_then(|path| path.parent().map(Path::to_owned)),
@@ -323,5 +327,6 @@ mod tests {
         let arguments = parsed(&["r", "--cmd", "a b", "--cmd", "c", "--seed", "9"]);
         assert_eq!((arguments.cmd, arguments.seed), (vec!["a b".to_owned(), "c".to_owned()], 9));
         assert!(Arguments::try_parse_from(["repro", "r", "--seed", "x"]).is_err());
+        assert_eq!(parsed(&["r", "--programs", "gzip,mcf"]).programs, ["gzip", "mcf"]);
     }
 }

@@ -24,6 +24,8 @@ pub struct Context {
     pub quick: bool,
     /// Commands to use instead of the suite.
     pub commands: Vec<Task>,
+    /// Programs to use instead of a row's own choice; none to leave it the choice.
+    pub programs: Vec<String>,
     /// The seed of everything a row draws by chance.
     pub seed: u64,
     /// Finished measurements.
@@ -48,10 +50,23 @@ impl Context {
     /// What to run: the commands given, or the suite's programs of these names (all when none is
     /// named) at the row's size. What cannot run comes back as sentences.
     pub fn tasks(&self, names: &[&str]) -> (Vec<Task>, Vec<String>) {
-        self.tasks_at(names, self.size())
+        self.chosen_at(names, self.size())
     }
 
     /// The same at a size of the row's own choice.
+    pub fn chosen_at(&self, names: &[&str], size: Size) -> (Vec<Task>, Vec<String>) {
+        if self.programs.is_empty() {
+            return self.tasks_at(names, size);
+        }
+        let asked: Vec<&str> = self.programs.iter().map(String::as_str).collect();
+        let (tasks, mut wrong) = self.tasks_at(&asked, size);
+        let known = |name: &str| self.suite.programs.iter().any(|program| program.name == name);
+        let unknown = asked.iter().filter(|name| !known(name));
+        wrong.extend(unknown.map(|name| format!("the suite has no program {name}; left out")));
+        (tasks, wrong)
+    }
+
+    /// The programs of these names at a size, whatever was chosen.
     pub fn tasks_at(&self, names: &[&str], size: Size) -> (Vec<Task>, Vec<String>) {
         if !self.commands.is_empty() {
             return (self.commands.clone(), Vec::new());

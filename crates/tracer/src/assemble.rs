@@ -13,8 +13,15 @@
 //! The engine also reports what it writes itself to deliver a signal, under the index of some earlier
 //! instruction. A block's instructions touch memory in order and no more than they can, which tells
 //! such pieces apart.
+//!
+//! A listener may idle: it then hears from time to time how often blocks ran (`idle`), and of memory
+//! only how far a block came is noted.
 
 use model::stream::{Access, CoreListener};
+
+mod idle;
+
+use idle::Idle;
 
 use crate::block::LiveBlock;
 use crate::ending::ANY_BYTES;
@@ -59,6 +66,7 @@ pub struct Assembler {
     last: usize,
     /// One more than the index of the instruction that touched memory last; 0 if none did.
     floor: u16,
+    idle: Idle,
 }
 
 impl Assembler {
@@ -75,6 +83,7 @@ impl Assembler {
             accesses: Box::new([none; CAPACITY]),
             last: 0,
             floor: 0,
+            idle: Idle::default(),
         }
     }
 
@@ -100,6 +109,15 @@ impl Assembler {
                     self.pending = Some(block);
                     self.base = 0;
                     self.floor = 0;
+                    if self.idle.is_on() {
+                        if self.idle.count(pending.id, pending.len) {
+                            self.wake();
+                        }
+                        return;
+                    }
+                    if self.idle.is_time_to_ask(pending.len) {
+                        return self.tell_and_ask(pending);
+                    }
                     let last = std::mem::take(&mut self.last);
                     let accesses = self.accesses.get(1..=last).unwrap_or_default();
                     return self.listener.executed(pending.id, pending.len, accesses);
@@ -108,6 +126,25 @@ impl Assembler {
             }
             _ => self.begin_slowly(block),
         }
+    }
+
+    /// Tells of a block that ran whole, and asks whether the listener idles from here on.
+    #[cold]
+    #[inline(never)]
+    fn tell_and_ask(&mut self, block: &'static LiveBlock) {
+        let last = std::mem::take(&mut self.last);
+        let accesses = self.accesses.get(1..=last).unwrap_or_default();
+        self.listener.executed(block.id, block.len, accesses);
+        self.idle.begin(self.listener.idles_for(), self.known);
+    }
+
+    /// Tells what ran while the listener idled, if it did.
+    #[cold]
+    #[inline(never)]
+    fn wake(&mut self) {
+        self.tell_addresses();
+        let listener = &mut self.listener;
+        self.idle.end(|runs, instructions| listener.ran(runs, instructions));
     }
 
     #[cold]
@@ -143,7 +180,10 @@ impl Assembler {
     fn finish_cut(&mut self, block: &'static LiveBlock, next: u64) {
         let all = self.accesses.get(1..=self.last).unwrap_or_default();
         let own = all.iter().take_while(|access| block.most_bytes(access.instruction) > 0);
-        let accesses_end = own.clone().last().map_or(0, |access| access.instruction + 1);
+        let accesses_end = match self.idle.is_on() {
+            true => self.floor,
+            false => own.clone().last().map_or(0, |access| access.instruction + 1),
+        };
         let (ran, is_signal) = block.cut_short(next, accesses_end);
         let kept = own.take_while(|access| access.instruction < ran).count();
         if ran > 0 {
@@ -165,6 +205,9 @@ impl Assembler {
             self.listener.continued(block.id, accesses);
         } else {
             self.listener.executed(block.id, ran, accesses);
+            if self.idle.is_on() && self.idle.spend(ran) {
+                self.wake();
+            }
         }
     }
 
@@ -177,6 +220,27 @@ impl Assembler {
                 self.known = next.id.0 + 1;
             }
         }
+    }
+
+    /// Whether the listener idles; if so, that an instruction touched memory is noted, since it tells
+    /// how far its block came, and so is the line.
+    #[inline]
+    pub fn idles_past(&mut self, instruction: u16, address: u64) -> bool {
+        if !self.idle.is_on() {
+            return false;
+        }
+        self.floor = self.floor.max(instruction + self.base + 1);
+        if self.idle.touch(address) {
+            self.tell_addresses();
+        }
+        true
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tell_addresses(&mut self) {
+        let listener = &mut self.listener;
+        self.idle.tell_addresses(|addresses| listener.touched(addresses));
     }
 
     /// The pending block touched memory. The common case calls nothing.
@@ -280,10 +344,13 @@ impl Assembler {
         if let Some(block) = self.pending.take() {
             self.tell(block, block.len, self.last);
         }
+        self.wake();
     }
 
     /// This is the child of a fork.
     pub fn forked(&mut self) {
+        // The system call that forked has told all there was.
+        self.idle = Idle::default();
         self.pending = None;
         self.is_told = false;
         self.listener.forked();

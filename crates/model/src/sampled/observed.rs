@@ -65,17 +65,24 @@ impl Rate {
     /// Over so many instructions, with what was counted for certain besides. Of those, `unseen` were
     /// of code that was never timed: they have this rate on average, give or take all of it.
     pub(super) fn over(self, instructions: f64, certain: f64, unseen: f64) -> Estimate {
+        self.spread(instructions, certain, unseen).plus(self.bias(instructions))
+    }
+
+    /// The same without what windows are off by.
+    pub(super) fn spread(self, instructions: f64, certain: f64, unseen: f64) -> Estimate {
         let sampled = Estimate {
             value: (certain + self.rate * instructions).max(certain),
             standard_uncertainty: self.standard_uncertainty * instructions,
             degrees_of_freedom: self.degrees_of_freedom,
         };
         // Anything from nothing to twice the rate is as likely: a rectangle of that half-width.
-        let rectangle = self.rate.abs() * unseen / 3.0_f64.sqrt();
-        // What windows are off by that begin with warmed units and nothing in flight. No number of
-        // windows makes it smaller, so it is not in their spread.
-        let bias = WINDOW_BIAS * self.rate.abs() * instructions;
-        sampled.plus(Estimate::known(0.0, rectangle.hypot(bias)))
+        sampled.plus(Estimate::known(0.0, self.rate.abs() * unseen / 3.0_f64.sqrt()))
+    }
+
+    /// What windows are off by that begin with warmed units and nothing in flight. No number of
+    /// windows makes it smaller, so it is not in their spread.
+    pub(super) fn bias(self, instructions: f64) -> Estimate {
+        Estimate::known(0.0, WINDOW_BIAS * self.rate.abs() * instructions)
     }
 }
 
@@ -141,10 +148,18 @@ fn of_event(
     let spent = n / (n - FEATURES as f64).max(n / 4.0);
     let (mut sum, mut variance, mut squares) = (0.0, 0.0, 0.0);
     let mut before: Option<f64> = None;
+    // The first has none before it: the one after it serves as well.
+    let mut left_before = timed().nth(1).map(left);
     for s in strata {
         let told = product(&s.stretch, &b);
         let (more, unknown) = match s.has_window() {
-            true => (left(s), (left(s) - mean_left).powi(2) * (1.0 - s.timed_share)),
+            // Each stratum has its window, so that only what differs within strata is left to
+            // chance. Two neighbours differ by that twice, and by a little of how strata differ.
+            true => {
+                let step = left(s) - left_before.unwrap_or(mean_left);
+                left_before = Some(left(s));
+                (left(s), step.powi(2) / 2.0 * (1.0 - s.timed_share))
+            }
             // Programs end unlike they run: as much as it seems, give or take all of it.
             false => (mean_left, (told + mean_left).powi(2) / 3.0),
         };

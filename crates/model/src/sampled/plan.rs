@@ -9,8 +9,8 @@ pub struct Plan {
     pub window_instructions: u64,
     /// Instructions timed before each window and not measured.
     pub prime_instructions: u64,
-    /// Instructions warmed before a window at least, and up to twice as many. Strata that are much
-    /// longer are skipped before that.
+    /// Instructions warmed before most windows of strata that are much longer; the rest of such
+    /// strata is skipped.
     pub warm_instructions: u64,
     /// The smallest stratum.
     pub stratum_instructions: u64,
@@ -28,7 +28,7 @@ impl Default for Plan {
             certain_instructions: 1_000_000,
             window_instructions: 3_000,
             prime_instructions: 2_000,
-            warm_instructions: 200_000,
+            warm_instructions: 24_000,
             stratum_instructions: 40_000,
             stratum_max_instructions: 100_000_000,
             error: 0.03,
@@ -42,9 +42,10 @@ impl Default for Plan {
 /// not be told from so few.
 pub(super) const STRATA_LEAST: u64 = 200;
 /// Strata so many times longer than what must be warmed are skipped for the rest.
-const SKIPPED_FROM: u64 = 4;
-/// The part of a skipped stratum that is warmed at least.
-const WARMED_PART: u64 = 16;
+const SKIPPED_FROM: u64 = 6;
+/// One skipped stratum in so many is warmed for longer, and so many times as long.
+const LONG_EVERY: u64 = 8;
+const LONGER: u64 = 4;
 
 /// Where the parts of one stratum lie, counted from its start.
 ///
@@ -61,7 +62,7 @@ pub(super) struct Stratum {
     pub(super) measure: u64,
     pub(super) end: u64,
     pub(super) is_skipped: bool,
-    /// Whether it is warmed for twice as long as most.
+    /// Whether it is warmed for longer than most.
     pub(super) is_long: bool,
 }
 
@@ -73,24 +74,23 @@ impl Stratum {
         // No window lies so early that it could not be warmed or primed before, so where strata
         // begin must be left to chance: else some instructions could never be met.
         let length = length * 3 / 4 + roll() % (length / 2).max(1);
-        if !is_skipped {
-            let prime = roll() % length.saturating_sub(timed).max(1);
+        let lay = |least: u64, roll: u64| {
+            let prime = least + roll % length.saturating_sub(least + timed).max(1);
             let measure = prime + plan.prime_instructions;
-            let end = measure + plan.window_instructions;
-            return Stratum { length, prime, measure, end, ..Stratum::default() };
+            Stratum {
+                length,
+                prime,
+                measure,
+                end: measure + plan.window_instructions,
+                ..Stratum::default()
+            }
+        };
+        if !is_skipped {
+            return lay(0, roll());
         }
-        let warm = plan.warm_instructions.max(length / WARMED_PART);
-        let is_long = roll().is_multiple_of(4);
-        let prime = 2 * warm + roll() % length.saturating_sub(2 * warm + timed).max(1);
-        let measure = prime + plan.prime_instructions;
-        Stratum {
-            length,
-            warm: prime - if is_long { 2 * warm } else { warm },
-            prime,
-            measure,
-            end: measure + plan.window_instructions,
-            is_skipped: true,
-            is_long,
-        }
+        let is_long = roll().is_multiple_of(LONG_EVERY);
+        let stratum = lay(LONGER * plan.warm_instructions, roll());
+        let warming = plan.warm_instructions * if is_long { LONGER } else { 1 };
+        Stratum { warm: stratum.prime - warming, is_skipped: true, is_long, ..stratum }
     }
 }

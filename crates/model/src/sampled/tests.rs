@@ -1,6 +1,11 @@
 //! Sampling against the full answer.
 
+use metrology::{Coverage, Estimate};
+
 use super::*;
+use crate::core::Accounting;
+use crate::event::Event;
+use crate::stream::Reached;
 use crate::testing::*;
 
 /// Phases of different speed, seeded: chains, loads near and far, branches.
@@ -101,4 +106,66 @@ fn a_short_program_is_known_exactly_and_runs_always_are() {
         let counted = full.counts()[event] as f64;
         assert_eq!(sampled.estimate(event), Some(Estimate::exact(counted)), "{}", event.name());
     }
+}
+
+/// Tells a core of a program as an engine does that lets it idle.
+struct Idling<'a> {
+    core: &'a mut SampledCore,
+    left: u64,
+    runs: std::collections::BTreeMap<BlockId, u32>,
+    instructions: u64,
+    unseen: u64,
+    reached: Reached,
+}
+
+impl CoreListener for Idling<'_> {
+    fn translated(&mut self, id: BlockId, block: &StaticBlock) {
+        self.core.translated(id, block);
+    }
+
+    fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
+        if self.left == 0 {
+            self.core.executed(id, ran, accesses);
+            self.left = self.core.idles_for();
+            return;
+        }
+        let new = accesses.iter().map(|access| access.address);
+        let new: Vec<u64> = new.filter(|&address| self.reached.is_new(address)).collect();
+        self.core.touched(&new);
+        *self.runs.entry(id).or_default() += 1;
+        self.instructions += u64::from(ran);
+        self.left = self.left.saturating_sub(u64::from(ran));
+        if self.left == 0 {
+            let runs: Vec<(BlockId, u32)> = std::mem::take(&mut self.runs).into_iter().collect();
+            self.unseen += self.instructions;
+            self.core.ran(&runs, std::mem::take(&mut self.instructions));
+        }
+    }
+}
+
+#[test]
+fn a_core_that_idles_through_what_it_skips_knows_what_it_would_have_known() {
+    let zen4 = machine("zen4", &[]);
+    let plan = Plan {
+        certain_instructions: 20_000,
+        warm_instructions: 5_000,
+        stratum_instructions: 40_000,
+        ..Plan::default()
+    };
+    let mut told = SampledCore::new(&zen4, Settings::default(), plan);
+    program(&mut told, 4, 180_000);
+    let mut core = SampledCore::new(&zen4, Settings::default(), plan);
+    let runs = std::collections::BTreeMap::new();
+    let reached = Reached::default();
+    let mut idling = Idling { core: &mut core, left: 0, runs, instructions: 0, unseen: 0, reached };
+    program(&mut idling, 4, 180_000);
+    let (left, rest) = (idling.instructions, idling.unseen);
+    let runs: Vec<(BlockId, u32)> = idling.runs.into_iter().collect();
+    core.ran(&runs, left);
+    assert!(rest * 5 > core.instructions(), "{rest} of {}", core.instructions());
+    for sampled in [&mut told, &mut core] {
+        sampled.settle_all();
+    }
+    assert_eq!(core.runs(), told.runs());
+    assert_eq!(Accounting::counts(&core), Accounting::counts(&told));
 }

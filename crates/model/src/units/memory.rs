@@ -296,6 +296,12 @@ impl Memory {
         }
     }
 
+    /// A line is touched by something that nobody follows: it reaches the levels beyond the first as
+    /// a miss would.
+    pub fn refresh(&mut self, address: u64) {
+        self.beyond::<false>(address >> self.line_shift, 0);
+    }
+
     fn fill_l1d(&mut self, line: u64, state: Line) {
         let Some((left, was)) = self.l1d.insert(line, state) else { return };
         self.counts.evictions_l1 += 1;

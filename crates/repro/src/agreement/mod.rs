@@ -15,7 +15,7 @@ mod windows;
 use std::sync::Arc;
 
 use metrology::Coverage;
-use model::core::Settings;
+use model::core::{Accounting, Settings};
 use model::event::Event;
 use model::fast::FastCore;
 use model::machine::Machine;
@@ -138,11 +138,13 @@ impl Audience for Listeners {
         }
         self.answer.instructions = counts[Event::Instructions];
         self.answer.cycles = counts[Event::Cycles];
-        self.answer.sampled = core.sampled.iter().filter_map(sampled_answer).collect();
+        self.answer.sampled = core.sampled.iter_mut().filter_map(sampled_answer).collect();
     }
 }
 
-fn sampled_answer(core: &SampledCore) -> Option<SampledAnswer> {
+fn sampled_answer(core: &mut SampledCore) -> Option<SampledAnswer> {
+    // As a modelled run does at its end: what is under way counts, and what was never timed.
+    core.settle_all();
     let estimate = core.estimate(Event::Cycles)?;
     let interval = estimate.interval(Coverage::P95);
     Some(SampledAnswer {

@@ -5,7 +5,7 @@
 
 use std::fs;
 
-use metrology::{Coverage, geometric_ratio};
+use metrology::{Coverage, Estimate, geometric_ratio, mean};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use show::{Cell, Column, Row, Table, Tone, Unit};
@@ -63,7 +63,7 @@ struct Measured {
 pub(super) fn run(context: &Context) -> Result<RowResult, String> {
     let size = if context.quick { Size::Quick } else { Size::Full };
     let names = if context.quick { QUICK } else { &[] };
-    let (tasks, wrong) = context.tasks_at(names, size);
+    let (tasks, wrong) = context.chosen_at(names, size);
     let versions = [our_version(context)?, Cachegrind.version(context)?];
     let mut result = RowResult {
         wrong,
@@ -173,20 +173,16 @@ fn instructions(report: &std::path::Path) -> Option<u64> {
 }
 
 fn figures(result: &mut RowResult, all: &[Measured]) {
-    let total = |runs: Vec<(u64, f64)>| {
-        let sum = runs.iter().fold((0, 0.0), |sum, run| (sum.0 + run.0, sum.1 + run.1));
-        (sum.1 > 0.0).then(|| sum.0 as f64 / sum.1 / 1e6)
-    };
     let counted = |m: &Measured| m.fast.instructions.unwrap_or(0);
-    let fast = all.iter().map(|m| (counted(m), m.fast.cpu_seconds)).collect();
+    let fast: Vec<(u64, f64)> = all.iter().map(|m| (counted(m), m.fast.cpu_seconds)).collect();
     // Warming counts nothing itself: the instructions are those of the run beside it.
-    let warm = all.iter().map(|m| (counted(m), m.warm.cpu_seconds)).collect();
+    let warm: Vec<(u64, f64)> = all.iter().map(|m| (counted(m), m.warm.cpu_seconds)).collect();
     let reference = all.iter().filter_map(|m| m.reference);
     let reference = reference.filter_map(|run| Some((run.instructions?, run.cpu_seconds)));
     for (key, runs) in
         [("fast_mips", fast), ("reference_mips", reference.collect()), ("warming_mips", warm)]
     {
-        result.ours.extend(total(runs).map(|value| Figure::exact(key, value)));
+        result.ours.extend(speed(key, &runs));
     }
     let pairs: Vec<(f64, f64)> =
         all.iter().map(|m| (m.sampled.cpu_seconds, m.cachegrind.cpu_seconds)).collect();
@@ -197,8 +193,27 @@ fn figures(result: &mut RowResult, all: &[Measured]) {
     }
     let worst = pairs.iter().map(|(ours, theirs)| ours / theirs).max_by(f64::total_cmp);
     result.ours.extend(worst.map(|value| Figure::exact("sampled_worst", value)));
+    let note = "± of the MIPS: which programs there are, not how runs differ";
+    result.notes.push(note.to_owned());
     let note = "reference_mips: quick inputs, because full ones would take it days";
     result.notes.push(note.to_owned());
+}
+
+/// Instructions over seconds, total over total, in millions. The ± is how much it hangs on which
+/// programs there are: each is left out in turn.
+fn speed(key: &str, runs: &[(u64, f64)]) -> Option<Figure> {
+    let total = |left_out: usize| {
+        let kept = runs.iter().enumerate().filter(|(place, _)| *place != left_out);
+        let sum = kept.fold((0, 0.0), |sum, (_, run)| (sum.0 + run.0, sum.1 + run.1));
+        (sum.1 > 0.0).then(|| sum.0 as f64 / sum.1 / 1e6)
+    };
+    let value = total(usize::MAX)?;
+    let without: Vec<f64> = (0..runs.len()).filter_map(total).collect();
+    let Ok(spread) = mean(&without) else { return Some(Figure::exact(key, value)) };
+    // The jackknife: what is left shares all but one program, so that it varies too little.
+    let (n, u) = (without.len() as f64, spread.standard_uncertainty);
+    let estimate = Estimate { value, standard_uncertainty: (n - 1.0) * u, ..spread };
+    Some(Figure::measured(key, value, estimate.interval(Coverage::P95)))
 }
 
 /// The memory of one program at two sizes: it must not grow with the run.

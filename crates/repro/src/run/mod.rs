@@ -5,6 +5,7 @@
 //! has stopped.
 
 mod check;
+mod peak;
 mod server;
 mod spawn;
 mod strip;

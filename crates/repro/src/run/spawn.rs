@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use super::peak::peak_bytes;
 use super::{Task, Wrap};
 
 /// Longest a run may take; a program that hangs must not hang the whole table.
@@ -22,7 +23,7 @@ pub struct Spent {
     pub system_seconds: f64,
     /// By the clock on the wall.
     pub wall_seconds: f64,
-    /// The most memory that it, or any child it waited for, had at once.
+    /// The most memory that it, or any of its descendants, was seen to have at once.
     pub peak_bytes: u64,
 }
 
@@ -89,7 +90,7 @@ impl<'a> Start<'a> {
         let child = command
             .spawn()
             .map_err(|e| format!("{}: {program} cannot be started: {e}", self.task.name))?;
-        Ok(Running { child, began, name: self.task.name.clone() })
+        Ok(Running { child, began, name: self.task.name.clone(), peak_bytes: 0 })
     }
 
     fn stdin(&self) -> Result<Stdio, String> {
@@ -119,6 +120,7 @@ pub(super) struct Running {
     child: Child,
     began: Instant,
     name: String,
+    peak_bytes: u64,
 }
 
 impl Running {
@@ -133,6 +135,7 @@ impl Running {
                 self.end();
                 return Err(format!("{} took longer than {} s", self.name, LIMIT.as_secs()));
             }
+            self.peak_bytes = self.peak_bytes.max(peak_bytes(self.child.id()).unwrap_or(0));
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(10));
         }
@@ -166,8 +169,11 @@ impl Running {
             user_seconds: seconds(usage.ru_utime),
             system_seconds: seconds(usage.ru_stime),
             wall_seconds: self.began.elapsed().as_secs_f64(),
-            // In KiB, says getrusage(2).
-            peak_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024),
+            // One that was never seen has the kernel's word, in KiB, which may be ours.
+            peak_bytes: match self.peak_bytes {
+                0 => u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024),
+                seen => seen,
+            },
         }))
     }
 }

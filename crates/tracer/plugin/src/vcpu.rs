@@ -169,6 +169,9 @@ fn blocks_since(known: u32) -> Vec<&'static LiveBlock> {
 /// An instruction touched memory.
 pub(crate) extern "C" fn on_memory(index: c_uint, info: u32, address: u64, data: *mut c_void) {
     let Some(vcpu) = get(index) else { return };
+    if vcpu.assembler.idles_past(data as u16, address) {
+        return;
+    }
     let kind = *vcpu.slot(info);
     if kind.info == info {
         vcpu.touch(kind, address, data as usize);

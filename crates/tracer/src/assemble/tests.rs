@@ -178,3 +178,85 @@ fn what_the_engine_writes_to_deliver_a_signal_is_no_access_of_the_program() {
         assert_eq!(told.take(), expected, "stale {stale}");
     }
 }
+
+/// A listener that idles for as long as it is told to.
+struct Sleepy(Told, Arc<Mutex<u64>>);
+
+impl CoreListener for Sleepy {
+    fn translated(&mut self, id: BlockId, block: &StaticBlock) {
+        self.0.translated(id, block);
+    }
+
+    fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
+        self.0.executed(id, ran, accesses);
+    }
+
+    fn interrupted(&mut self) {
+        self.0.interrupted();
+    }
+
+    fn idles_for(&self) -> u64 {
+        std::mem::take(&mut *self.1.lock().unwrap())
+    }
+
+    fn touched(&mut self, addresses: &[u64]) {
+        self.0.say(format!("touched {addresses:x?}"));
+    }
+
+    fn ran(&mut self, runs: &[(BlockId, u32)], instructions: u64) {
+        let runs: Vec<(u32, u32)> = runs.iter().map(|(id, times)| (id.0, *times)).collect();
+        self.0.say(format!("ran {runs:?} {instructions}"));
+    }
+}
+
+/// An assembler whose listener knows all blocks and idles for so long after the next.
+fn idling(instructions: u64) -> (Assembler, Told, Vec<&'static LiveBlock>) {
+    let (told, blocks) = (Told::default(), blocks());
+    let idles = Arc::new(Mutex::new(0));
+    let listener = Sleepy(told.clone(), idles.clone());
+    let mut assembler = Assembler::new(Box::new(listener), since);
+    assembler.begin(blocks[4]);
+    assembler.touch(load(1, 0x80, 8));
+    assembler.system_call(0);
+    *idles.lock().unwrap() = instructions;
+    assembler.begin(blocks[4]);
+    assembler.touch(load(1, 0x80, 8));
+    (assembler, told, blocks)
+}
+
+#[test]
+fn an_idle_listener_hears_how_often_blocks_ran_and_lines_but_no_accesses() {
+    let (mut assembler, told, blocks) = idling(7);
+    assembler.begin(blocks[1]);
+    assert_eq!(told.take().last().unwrap(), "run 4 2 load@1 0x80+8");
+    let touch = |assembler: &mut Assembler, instruction, address| {
+        assert!(assembler.idles_past(instruction, address));
+    };
+    touch(&mut assembler, 0, 0x40);
+    touch(&mut assembler, 1, 0x80);
+    assembler.begin(blocks[0]);
+    touch(&mut assembler, 0, 0x48);
+    touch(&mut assembler, 1, 0x1000);
+    assembler.begin(blocks[1]);
+    touch(&mut assembler, 0, 0x40);
+    touch(&mut assembler, 1, 0x80);
+    assert!(told.take().is_empty());
+    assembler.begin(blocks[0]);
+    assert_eq!(told.take(), ["touched [40, 80, 1000]", "ran [(1, 2), (0, 1)] 7"]);
+    assert!(!assembler.idles_past(0, 0x40), "awake");
+}
+
+#[test]
+fn an_idle_listener_still_hears_of_faults_and_of_what_ran_before_a_system_call() {
+    let (mut assembler, told, blocks) = idling(1000);
+    assembler.begin(blocks[0]);
+    told.take();
+    // The second instruction should have touched memory and did not.
+    assert!(assembler.idles_past(0, 0x40));
+    assembler.begin(blocks[4]);
+    assert_eq!(told.take(), ["run 0 1", "signal"]);
+    assert!(assembler.idles_past(1, 0x80));
+    assembler.begin(blocks[4]);
+    assembler.system_call(1);
+    assert_eq!(told.take(), ["run 4 2", "touched [40, 80]", "ran [(4, 1)] 2"]);
+}

@@ -3,11 +3,14 @@
 use std::ffi::CString;
 use std::fs::{self, DirBuilder};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::{env, io};
+
+/// What the names of scratch directories begin with; the launcher's process number follows.
+const PREFIX: &str = "whither-";
 
 /// A directory that only this user can enter, removed when dropped.
 #[derive(Debug)]
@@ -28,6 +31,7 @@ impl Scratch {
             if !parent.is_absolute() || !allows_code(&parent) {
                 continue;
             }
+            sweep(&parent);
             match Scratch::under(&parent) {
                 Ok(scratch) => return Ok(scratch),
                 Err(why) => last = why,
@@ -40,7 +44,7 @@ impl Scratch {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         loop {
             let number = NUMBER.fetch_add(1, Relaxed);
-            let path = parent.join(format!("whither-{}-{number}", std::process::id()));
+            let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(Scratch { path }),
                 Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
@@ -60,6 +64,41 @@ impl Drop for Scratch {
         // What cannot be removed stays; there is nobody left to tell.
         let _ = fs::remove_dir_all(&self.path);
     }
+}
+
+/// Removes what launchers left that were killed: directories of ours whose launcher is gone, and
+/// every process with results in them.
+fn sweep(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
+        if pid_of(rest).is_some_and(|pid| !is_alive(pid)) && is_deserted(&entry.path()) {
+            // Another launcher may be sweeping too.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// The process number that a name begins with.
+fn pid_of(name: &str) -> Option<i32> {
+    let digits = name.bytes().take_while(u8::is_ascii_digit).count();
+    name.get(..digits)?.parse().ok()
+}
+
+/// Whether a process exists, whoever owns it.
+fn is_alive(pid: i32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
+/// Whether a directory is this user's own and no process that has results there still runs.
+fn is_deserted(dir: &Path) -> bool {
+    // SAFETY: asks the kernel for a number.
+    let own = unsafe { libc::geteuid() };
+    let is_own = fs::symlink_metadata(dir).is_ok_and(|about| about.is_dir() && about.uid() == own);
+    let Ok(entries) = fs::read_dir(dir) else { return false };
+    let mut names = entries.flatten().map(|entry| entry.file_name());
+    is_own && !names.any(|name| name.to_str().and_then(pid_of).is_some_and(is_alive))
 }
 
 /// Whether code may be mapped from files there.
@@ -86,5 +125,41 @@ mod tests {
         assert_ne!(Scratch::new().unwrap().path(), path);
         drop(scratch);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_a_killed_launcher_left_is_swept_and_nothing_else() {
+        let scratch = Scratch::new().unwrap();
+        let parent = scratch.path();
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        let gone = ended.id();
+        ended.wait().unwrap();
+        let here = std::process::id();
+        let make = |name: String, results_of: Option<u32>| {
+            fs::create_dir(parent.join(&name)).unwrap();
+            let results = results_of.map(|pid| parent.join(&name).join(format!("{pid}.0.results")));
+            if let Some(path) = results {
+                fs::write(path, "x").unwrap();
+            }
+        };
+        make(format!("whither-{gone}-0"), Some(gone));
+        make(format!("whither-{gone}-1"), Some(here));
+        make(format!("whither-{here}-9"), None);
+        make("whither-old".to_owned(), None);
+        fs::write(parent.join(format!("whither-{gone}-2")), "no directory").unwrap();
+        sweep(parent);
+        let mut left: Vec<String> = fs::read_dir(parent)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        let mut kept = vec![
+            format!("whither-{gone}-1"),
+            format!("whither-{gone}-2"),
+            format!("whither-{here}-9"),
+            "whither-old".to_owned(),
+        ];
+        kept.sort();
+        assert_eq!(left, kept);
     }
 }

@@ -97,6 +97,19 @@ impl<C: Accounting> Modelled<C> {
         &self.core
     }
 
+    /// So many instructions more have run.
+    #[inline]
+    fn publish_if_due(&mut self, instructions: u64) {
+        self.totals_due = self.totals_due.saturating_sub(instructions);
+        if self.totals_due == 0 {
+            self.publish_totals();
+            self.rows_due = self.rows_due.saturating_sub(TOTALS_EVERY);
+            if self.rows_due == 0 {
+                self.publish_rows();
+            }
+        }
+    }
+
     #[cold]
     fn publish_totals(&mut self) {
         self.totals_due = TOTALS_EVERY;
@@ -202,19 +215,24 @@ impl<C: Accounting> CoreListener for Modelled<C> {
     #[inline]
     fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
         self.core.executed(id, ran, accesses);
-        let ran = u64::from(ran);
-        self.totals_due = self.totals_due.saturating_sub(ran);
-        if self.totals_due == 0 {
-            self.publish_totals();
-            self.rows_due = self.rows_due.saturating_sub(TOTALS_EVERY);
-            if self.rows_due == 0 {
-                self.publish_rows();
-            }
-        }
+        self.publish_if_due(u64::from(ran));
     }
 
     fn continued(&mut self, id: BlockId, accesses: &[Access]) {
         self.core.continued(id, accesses);
+    }
+
+    fn idles_for(&self) -> u64 {
+        self.core.idles_for()
+    }
+
+    fn touched(&mut self, addresses: &[u64]) {
+        self.core.touched(addresses);
+    }
+
+    fn ran(&mut self, runs: &[(BlockId, u32)], instructions: u64) {
+        self.core.ran(runs, instructions);
+        self.publish_if_due(instructions);
     }
 
     fn interrupted(&mut self) {

@@ -183,7 +183,7 @@ pub(crate) struct Sampled {
     pub(crate) timed: u64,
     /// Instructions that those threads ran.
     pub(crate) of: u64,
-    /// What warming for twice as long changed, of the thread that ran most of those that tell.
+    /// What warming for four times as long changed, of the thread that ran most of those that tell.
     pub(crate) longer_warming: Option<(u64, Estimate)>,
 }
 

@@ -252,7 +252,7 @@ fn sampling_notes(run: &ModelledRun) -> [String; 2] {
         Some((_, longer)) => {
             let half_width = longer.interval(Coverage::P95).half_width();
             format!(
-                "warming twice as long before a window changed its cycles by {:+.2} ± {:.2} %",
+                "warming four times as long before a window changed its cycles by {:+.2} ± {:.2} %",
                 100.0 * longer.value,
                 100.0 * half_width
             )

@@ -1,0 +1,190 @@
+//! What the windows say of the whole run so far.
+
+use metrology::{Coverage, Estimate};
+
+use super::features::rates;
+use super::observed::{Observed, fit};
+use super::{Phase, SampledCore};
+use crate::core::{Account, Accounting, Sampling};
+use crate::event::{Counts, Event, STATIC};
+
+impl SampledCore {
+    /// How often each static instruction ran, timed or not: exact.
+    pub fn runs(&self) -> Vec<u64> {
+        let mut steps = self.steps.clone();
+        for (block, &runs) in self.core.program().blocks.iter().zip(&self.block_runs) {
+            steps[block.first as usize] += runs as i64;
+            steps[(block.first + block.count) as usize] -= runs as i64;
+        }
+        running_sums(&steps)
+    }
+
+    /// Whether every instruction so far was timed.
+    pub fn is_exact(&self) -> bool {
+        self.certain.is_none()
+    }
+
+    /// The estimated count of an event over the whole run; none with fewer than two windows, unless
+    /// everything was timed. It may rest on a little fewer windows than there are, until
+    /// `settle_all`.
+    pub fn estimate(&self, event: Event) -> Option<Estimate> {
+        if event == Event::Instructions {
+            return Some(Estimate::exact(self.instructions as f64));
+        }
+        let Some(certain) = &self.certain else {
+            return Some(Estimate::exact(self.core.counts()[event] as f64));
+        };
+        if event.is_static() && self.fixed.0 == self.instructions {
+            return Some(Estimate::exact(self.fixed.1[event as usize] as f64));
+        }
+        let uncertain = self.instructions.saturating_sub(certain[Event::Instructions]);
+        match &self.fitted {
+            Some(fitted) => {
+                let rate = fitted.rates[event as usize];
+                let (certain, unseen) = (certain[event] as f64, self.unseen as f64);
+                Some(rate.over(uncertain as f64, certain, unseen))
+            }
+            None => a_little_more(certain, event, uncertain),
+        }
+    }
+
+    /// Relative half-width of the cycles at 95 %.
+    pub fn relative_error(&self) -> Option<f64> {
+        let cycles = self.estimate(Event::Cycles)?;
+        Some(cycles.interval(Coverage::P95).half_width() / cycles.value.max(1.0))
+    }
+
+    /// The two parts of the relative half-width of the cycles at 95 %: what the windows' spread and
+    /// what was never timed make, and what windows are off by.
+    pub fn error_parts(&self) -> Option<(f64, f64)> {
+        let rate = self.fitted.as_ref()?.rates.get(Event::Cycles as usize)?;
+        let certain = self.certain.as_ref()?;
+        let uncertain = self.instructions.saturating_sub(certain[Event::Instructions]) as f64;
+        let sampled = rate.spread(uncertain, certain[Event::Cycles] as f64, self.unseen as f64);
+        let share = |e: Estimate| e.interval(Coverage::P95).half_width() / sampled.value.max(1.0);
+        Some((share(sampled), share(rate.bias(uncertain))))
+    }
+
+    /// The stratum under way as far as it came, if anything is known of it.
+    fn unfinished(&self) -> Option<Observed> {
+        let length = self.in_stratum as f64;
+        if self.stratum.is_skipped || self.phase == Phase::Certain || length < 1.0 {
+            // Of a skipped one little is known: it counts as the others do on average.
+            let window = self.window.as_ref()?;
+            let timed_share = (window.timed_share / length).min(1.0);
+            let warmed_share = (window.warmed_share / length).min(1.0);
+            return Some(Observed {
+                stands_for: length,
+                timed_share,
+                warmed_share,
+                ..window.clone()
+            });
+        }
+        let stretch = rates(&self.features(), &self.warm_from);
+        let window = self.window.clone().unwrap_or(Observed {
+            stands_for: 0.0,
+            timed_share: 0.0,
+            warmed_share: 1.0,
+            window: stretch,
+            stretch,
+            is_long: false,
+            rates: [].into(),
+        });
+        let timed_share = (window.timed_share / length).min(1.0);
+        Some(Observed { stands_for: length, timed_share, warmed_share: 1.0, stretch, ..window })
+    }
+
+    /// Fits all there is, the stratum under way included, and looks for code that was never timed.
+    fn fit_all(&mut self) {
+        let unfinished = self.unfinished();
+        let count = self.strata.len();
+        self.strata.extend(unfinished);
+        self.fit_now();
+        self.strata.truncate(count);
+        let timed = self.core.account().runs();
+        let both = self.runs().into_iter().zip(timed);
+        self.unseen = both.filter(|(_, timed)| *timed == 0).map(|(runs, _)| runs).sum();
+    }
+
+    pub(super) fn fit_now(&mut self) {
+        self.fitted = fit(&self.strata, &self.prior);
+        self.fit_at = self.strata.len() + 1 + self.strata.len() / 16;
+    }
+
+    /// Adds up what depends on the code alone.
+    pub(super) fn add_fixed(&mut self) {
+        let mut totals = [0; STATIC];
+        for (block, &runs) in self.core.program().blocks.iter().zip(&self.block_runs) {
+            let sums = totals.iter_mut().zip(&block.counts);
+            sums.for_each(|(total, &count)| *total += runs * u64::from(count));
+        }
+        let in_part = running_sums(&self.steps).into_iter();
+        for (runs, counts) in in_part.zip(&self.core.program().counts) {
+            let sums = totals.iter_mut().zip(counts);
+            sums.for_each(|(total, &count)| *total += runs * u64::from(count));
+        }
+        let before = self.fixed_before;
+        self.fixed = (self.instructions, std::array::from_fn(|k| totals[k] - before[k]));
+    }
+}
+
+/// What was timed whole, and a little more that was not: at its rate, give or take all of it.
+fn a_little_more(certain: &Counts, event: Event, uncertain: u64) -> Option<Estimate> {
+    let timed = certain[Event::Instructions];
+    if timed == 0 {
+        return None;
+    }
+    let more = certain[event] as f64 * uncertain as f64 / timed as f64;
+    // Anything from nothing to twice as much is as likely: a rectangle of that half-width.
+    Some(Estimate::known(certain[event] as f64 + more, more / 3.0_f64.sqrt()))
+}
+
+/// Runs from steps: how often a run began at an instruction, less how often one ended before it.
+fn running_sums(steps: &[i64]) -> Vec<u64> {
+    let sums = steps.iter().scan(0_i64, |sum, step| {
+        *sum += step;
+        Some(*sum as u64)
+    });
+    sums.take(steps.len().saturating_sub(1)).collect()
+}
+
+impl Accounting for SampledCore {
+    fn settle_all(&mut self) {
+        if self.phase == Phase::Certain {
+            self.core.finish();
+        } else {
+            self.fit_all();
+            self.add_fixed();
+        }
+    }
+
+    fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for &event in Event::ALL {
+            counts[event] = self.estimate(event).map_or(0, |e| e.value.round() as u64);
+        }
+        counts
+    }
+
+    fn account(&self) -> &Account {
+        self.core.account()
+    }
+
+    fn runs(&self) -> Vec<u64> {
+        SampledCore::runs(self)
+    }
+
+    fn estimate(&self, event: Event) -> Option<Estimate> {
+        SampledCore::estimate(self, event)
+    }
+
+    fn sampling(&self) -> Option<Sampling> {
+        self.certain.as_ref()?;
+        let fitted = self.fitted.as_ref();
+        Some(Sampling {
+            windows: self.windows,
+            timed: self.core.account().totals[Event::Instructions],
+            longer_warming: fitted.and_then(|fitted| fitted.longer_warming),
+        })
+    }
+}

@@ -1,0 +1,158 @@
+//! From stratum to stratum, and from phase to phase within one.
+
+use super::features::{Features, features, rates};
+use super::observed::{Observed, STRATA_MAX, halve, rates_of};
+use super::plan::{STRATA_LEAST, Stratum};
+use super::{Phase, SampledCore};
+
+impl SampledCore {
+    /// All that was counted of what cycles follow from, as long as nothing is skipped.
+    pub(super) fn features(&self) -> Features {
+        let memory = match self.phase {
+            Phase::Certain | Phase::Prime | Phase::Measure => self.core.memory(),
+            Phase::Skip | Phase::Warm | Phase::After => self.warmer.memory(),
+        };
+        let timed = &self.core.account().totals;
+        features(self.instructions, memory, self.warmer.branches(), timed)
+    }
+
+    pub(super) fn begin_stratum(&mut self) {
+        let mut dice = self.dice;
+        self.stratum = Stratum::new(&self.plan, self.about, || roll(&mut dice));
+        self.dice = dice;
+        self.in_stratum = 0;
+        self.window = None;
+        self.warmer.skip();
+        if self.stratum.is_skipped {
+            self.phase = Phase::Skip;
+            self.turns_at = self.stratum.warm;
+        } else {
+            self.begin_warming();
+        }
+    }
+
+    fn begin_warming(&mut self) {
+        self.phase = Phase::Warm;
+        self.turns_at = self.stratum.prime;
+        self.warm_from = self.features();
+    }
+
+    /// Moves to the phase that the next block belongs to; `pc` is where it starts.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn turn(&mut self, pc: u64) {
+        match self.phase {
+            Phase::Certain => {
+                self.core.settle(Some(pc));
+                self.certain = Some(self.core.counts());
+                self.exchange();
+                self.begin_stratum();
+            }
+            Phase::Skip => {
+                self.warmer.skip();
+                self.begin_warming();
+            }
+            Phase::Warm => {
+                self.warmer.settle(pc);
+                self.exchange();
+                self.phase = Phase::Prime;
+                self.turns_at = self.stratum.measure;
+            }
+            Phase::Prime => {
+                self.counts_from = self.core.counts();
+                self.window_from = self.features();
+                self.phase = Phase::Measure;
+                self.turns_at = self.stratum.end;
+            }
+            Phase::Measure => {
+                self.core.settle(Some(pc));
+                self.measured();
+                self.exchange();
+                self.phase = Phase::After;
+                self.turns_at = self.stratum.length;
+            }
+            Phase::After => {
+                if !self.stratum.is_skipped {
+                    self.warmer.settle(pc);
+                }
+                self.end_stratum();
+                self.begin_stratum();
+            }
+        }
+    }
+
+    /// Hands the units from the warmer to the core, or back.
+    pub(super) fn exchange(&mut self) {
+        let (memory, predictor) = self.warmer.units_mut();
+        let (core_memory, core_predictor) = self.core.units_mut();
+        std::mem::swap(memory, core_memory);
+        std::mem::swap(predictor, core_predictor);
+    }
+
+    /// The window is over: what it showed.
+    fn measured(&mut self) {
+        let now = self.features();
+        let counts = self.core.counts().since(&self.counts_from);
+        self.window = Some(Observed {
+            stands_for: 0.0,
+            timed_share: now[0] - self.window_from[0],
+            warmed_share: now[0] - self.warm_from[0],
+            window: rates(&now, &self.window_from),
+            stretch: rates(&now, &self.warm_from),
+            is_long: self.stratum.is_long,
+            rates: rates_of(&counts),
+        });
+        self.windows += 1;
+    }
+
+    fn end_stratum(&mut self) {
+        let length = self.in_stratum.max(1) as f64;
+        let now = self.features();
+        let Some(mut observed) = self.window.take() else { return };
+        observed.stands_for = length;
+        observed.timed_share = (observed.timed_share / length).min(1.0);
+        observed.warmed_share = (observed.warmed_share / length).min(1.0);
+        if !self.stratum.is_skipped {
+            observed.stretch = rates(&now, &self.warm_from);
+            observed.warmed_share = 1.0;
+        }
+        self.strata.push(observed);
+        if self.strata.len() >= STRATA_MAX {
+            halve(&mut self.strata);
+            self.fit_at = 2;
+        }
+        if self.strata.len() >= self.fit_at {
+            self.fit_now();
+            self.adapt();
+        }
+    }
+
+    /// Makes strata as long as would do if the whole run had been cut into such: then the windows'
+    /// spread would be what the error asked for leaves to it beside what windows are off by. Called
+    /// when the fit is new, since an old one says nothing of what was changed since.
+    fn adapt(&mut self) {
+        if self.strata.len() < 16 {
+            return;
+        }
+        let Some((spread, bias)) = self.error_parts() else { return };
+        let asked = self.plan.error;
+        let allowed = MARGIN * (asked * asked - bias * bias).max(asked * asked / 9.0).sqrt();
+        let weights = self.strata.iter().map(|s| s.stands_for);
+        let (all, squares) = weights.fold((0.0, 0.0), |sums, w| (sums.0 + w, sums.1 + w * w));
+        // As many strata of equal length would have had the same spread.
+        let alike = all * all / squares.max(1.0);
+        let needed = alike * (spread / allowed).powi(2);
+        let most = (self.instructions / STRATA_LEAST).min(self.plan.stratum_max_instructions);
+        let least = self.plan.stratum_instructions;
+        self.about = ((all / needed.max(1.0)) as u64).min(most).max(least);
+    }
+}
+
+/// The part of what is allowed that strata are laid out for: what is estimated from windows may be
+/// too low.
+const MARGIN: f64 = 0.85;
+
+fn roll(dice: &mut u64) -> u64 {
+    *dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *dice >> 33
+}

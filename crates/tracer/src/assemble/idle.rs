@@ -1,0 +1,107 @@
+//! Blocks that ran while the listener had no use for anything but how often.
+
+use model::stream::{BlockId, Reached};
+
+/// Instructions after which a listener is asked whether it idles. What it idles for is far longer.
+const ASK_EVERY: i64 = 1024;
+/// Instructions after which it is told what ran: what is kept of a killed program is no older.
+const TELL_EVERY: u64 = 1 << 16;
+
+/// How often blocks ran since the listener began to idle.
+///
+/// ```text
+/// runs:  [0 3 0 0 1 ..]  by number     ran: [1, 4]  the numbers that are not 0
+/// ```
+#[derive(Debug, Default)]
+pub(super) struct Idle {
+    /// Instructions that may still run unseen; none are left when the listener does not idle.
+    left: i64,
+    until_asked: i64,
+    counted: u64,
+    runs: Vec<u32>,
+    ran: Vec<u32>,
+    reached: Reached,
+    addresses: Vec<u64>,
+}
+
+/// Addresses after which the listener is told of them.
+const ADDRESSES_MAX: usize = 1024;
+
+impl Idle {
+    #[inline]
+    pub(super) fn is_on(&self) -> bool {
+        self.left > 0
+    }
+
+    /// So many instructions more ran; whether the listener should be asked.
+    #[inline]
+    pub(super) fn is_time_to_ask(&mut self, len: u16) -> bool {
+        self.until_asked -= i64::from(len);
+        self.until_asked <= 0
+    }
+
+    /// The listener idles for so many instructions, perhaps none; it knows so many blocks.
+    pub(super) fn begin(&mut self, instructions: u64, known: u32) {
+        self.until_asked = ASK_EVERY;
+        self.left = instructions.min(TELL_EVERY) as i64;
+        if self.runs.len() < known as usize {
+            self.runs.resize(known as usize, 0);
+        }
+    }
+
+    /// A block ran whole; whether that was the last to go unseen.
+    #[inline]
+    pub(super) fn count(&mut self, id: BlockId, len: u16) -> bool {
+        if self.runs.len() <= id.0 as usize {
+            self.runs.resize(id.0 as usize + 1, 0);
+        }
+        if let Some(runs) = self.runs.get_mut(id.0 as usize) {
+            if *runs == 0 {
+                self.ran.push(id.0);
+            }
+            *runs += 1;
+        }
+        self.counted += u64::from(len);
+        self.spend(len)
+    }
+
+    /// Memory is touched; whether there are enough addresses to tell of.
+    #[inline]
+    pub(super) fn touch(&mut self, address: u64) -> bool {
+        if !self.reached.is_new(address) {
+            return false;
+        }
+        self.addresses.push(address);
+        self.addresses.len() >= ADDRESSES_MAX
+    }
+
+    /// Tells of the addresses that were touched.
+    pub(super) fn tell_addresses(&mut self, tell: impl FnOnce(&[u64])) {
+        if !self.addresses.is_empty() {
+            tell(&self.addresses);
+            self.addresses.clear();
+        }
+    }
+
+    /// The listener was told of so many instructions itself; whether those were the last.
+    #[inline]
+    pub(super) fn spend(&mut self, len: u16) -> bool {
+        self.left -= i64::from(len);
+        self.left <= 0
+    }
+
+    /// Tells what was counted, begins anew, and has the listener asked as soon as may be.
+    pub(super) fn end(&mut self, tell: impl FnOnce(&[(BlockId, u32)], u64)) {
+        self.left = 0;
+        self.until_asked = 0;
+        if self.ran.is_empty() {
+            return;
+        }
+        let taken = |id: u32| {
+            let runs = self.runs.get_mut(id as usize).map_or(0, std::mem::take);
+            (BlockId(id), runs)
+        };
+        let all: Vec<(BlockId, u32)> = self.ran.drain(..).map(taken).collect();
+        tell(&all, std::mem::take(&mut self.counted));
+    }
+}
