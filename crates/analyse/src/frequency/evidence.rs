@@ -8,10 +8,7 @@
 //! class ── time ─────────► clusters of S/M        value ± counting ± how far rules can be trusted
 //!       ── retired ──────► N / instructions       value ± counting
 //! edge  ── taken, stacks ► N                      value ± counting
-//!       ── double samples  ► runs of its block × share of the ways seen out of it
 //! ```
-
-use std::collections::HashMap;
 
 use image::{EdgeKind, FlowGraph};
 
@@ -45,8 +42,8 @@ pub(crate) struct Evidence<'a> {
 /// trusted it; found on programs that are not in the suite.
 fn rule_error(confidence: Confidence) -> f64 {
     match confidence {
-        Confidence::High => 0.02,
-        Confidence::Medium => 0.08,
+        Confidence::High => 0.03,
+        Confidence::Medium => 0.1,
         Confidence::Low => 0.4,
     }
 }
@@ -60,12 +57,7 @@ const OUT_OF_ORDER_ERROR: f64 = 0.6;
 
 impl Evidence<'_> {
     /// What is known of every block, each class being told of once, and of every edge.
-    /// Proportions need the runs that they divide: those of an earlier round.
-    pub(crate) fn seen(
-        &self,
-        least: &[Least],
-        runs: Option<&[f64]>,
-    ) -> (Vec<Option<Seen>>, Vec<Option<Seen>>) {
+    pub(crate) fn seen(&self, least: &[Least]) -> (Vec<Option<Seen>>, Vec<Option<Seen>>) {
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); self.classes.count];
         for (block, &class) in self.classes.of_block.iter().enumerate() {
             members[class].push(block);
@@ -78,7 +70,7 @@ impl Evidence<'_> {
                 *first = known;
             }
         }
-        (blocks, self.by_branches(runs))
+        (blocks, self.by_branches())
     }
 
     fn steps<'b>(&'b self, blocks: &'b [usize]) -> impl Iterator<Item = usize> + 'b {
@@ -129,8 +121,7 @@ impl Evidence<'_> {
         Some(Seen { value: count as f64 * each, variance: (count + 1) as f64 * each * each })
     }
 
-    fn by_branches(&self, runs: Option<&[f64]>) -> Vec<Option<Seen>> {
-        let divided = self.divided(runs);
+    fn by_branches(&self) -> Vec<Option<Seen>> {
         let counted = |count: u64, period: f64| Seen {
             value: count as f64 * period,
             variance: (count + 1) as f64 * period * period,
@@ -140,8 +131,7 @@ impl Evidence<'_> {
             let (from, to) = (self.graph.steps.get(last)?, self.graph.blocks.get(edge.to)?);
             let to = self.graph.steps.get(to.first)?.address;
             let is_taken = edge.kind != EdgeKind::Fall;
-            let counts = self.branches.filter(|b| is_taken && b.period > Branches::PROPORTIONS);
-            let from_stacks = counts.map(|branches| {
+            let from_stacks = self.branches.filter(|_| is_taken).map(|branches| {
                 let mine = branches.seen.iter().filter(|b| b.from == from.address && b.to == to);
                 counted(mine.map(|b| b.count).sum(), branches.period)
             });
@@ -152,33 +142,7 @@ impl Evidence<'_> {
                 });
             fused(from_stacks, from_events)
         };
-        let edges = self.graph.edges.iter().map(edge);
-        edges.zip(divided).map(|(one, other)| fused(one, other)).collect()
-    }
-
-    /// How the runs of each block divide among the ways out of it, by the ways that were seen.
-    fn divided(&self, runs: Option<&[f64]>) -> Vec<Option<Seen>> {
-        let nothing = || vec![None; self.graph.edges.len()];
-        let proportions = self.branches.filter(|b| b.period == Branches::PROPORTIONS);
-        let (Some(branches), Some(runs)) = (proportions, runs) else { return nothing() };
-        let mut out: HashMap<u64, u64> = HashMap::new();
-        let mut ways: HashMap<(u64, u64), u64> = HashMap::new();
-        for seen in &branches.seen {
-            *out.entry(seen.from).or_default() += seen.count;
-            *ways.entry((seen.from, seen.to)).or_default() += seen.count;
-        }
-        let edge = |edge: &image::Edge| {
-            let last = self.graph.blocks.get(edge.from)?.end.checked_sub(1)?;
-            let from = self.graph.steps.get(last)?.address;
-            let to = self.graph.steps.get(self.graph.blocks.get(edge.to)?.first)?.address;
-            let all = *out.get(&from)? as f64;
-            let mine = ways.get(&(from, to)).copied().unwrap_or(0) as f64;
-            let runs = runs.get(edge.from).copied()?;
-            let likely = (mine + 1.0) / (all + 2.0);
-            let variance = runs * runs * likely * (1.0 - likely) / all;
-            Some(Seen { value: runs * mine / all, variance })
-        };
-        self.graph.edges.iter().map(|it| edge(it).filter(|seen| seen.variance > 0.0)).collect()
+        self.graph.edges.iter().map(edge).collect()
     }
 }
 
