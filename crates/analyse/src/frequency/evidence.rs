@@ -52,6 +52,14 @@ fn rule_error(confidence: Confidence) -> f64 {
 /// control came from more than on itself.
 const ISSUE_CYCLES_MIN: f64 = 0.2;
 
+/// What may be hidden at the head of every block: an issue group shared with the block before, and
+/// the bubble of a taken branch.
+const BRIEF_CYCLES: f64 = 2.5;
+/// As many samples as make it worth a word.
+const BRIEF_SAMPLES: u64 = 40;
+/// How far that word may be off.
+const BRIEF_ERROR: f64 = 1.5;
+
 /// Blocks that run out of order: least cycles are a bound that is rarely met.
 const OUT_OF_ORDER_ERROR: f64 = 0.6;
 
@@ -103,10 +111,19 @@ impl Evidence<'_> {
                 .map(|maker| step - maker),
         };
         let members: Vec<ClassMember> = self.steps(blocks).map(member).collect();
+        // So short a stretch may issue with what comes before it, and then takes no time at all:
+        // few samples there say nothing, and more say how often it ran at least.
+        let cycles: f64 = members.iter().map(|member| member.least_cycles).sum();
+        let samples: u64 = members.iter().map(|member| member.samples).sum();
+        let is_brief = cycles < BRIEF_CYCLES * blocks.len() as f64;
+        if is_brief && samples < BRIEF_SAMPLES {
+            return None;
+        }
         let found = in_order_frequency(&members, self.longest_stall_cycles)?;
         let estimate = found.frequency;
         let noise = estimate.standard_uncertainty;
-        Some(seen(estimate.value, noise, rule_error(found.confidence)).scaled(per_sample))
+        let relative = if is_brief { BRIEF_ERROR } else { rule_error(found.confidence) };
+        Some(seen(estimate.value, noise, relative).scaled(per_sample))
     }
 
     fn by_retired(&self, blocks: &[usize]) -> Option<Seen> {

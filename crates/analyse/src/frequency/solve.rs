@@ -44,6 +44,9 @@ const UNSEEN_SPREAD: f64 = 30.0;
 const STEPS_MAX: usize = 60;
 /// What every place leaks, so that the network has a ground.
 const GROUND: f64 = 1e-15;
+/// Nothing is known better than this, in units of the largest flow: tighter views would drown the
+/// others in rounding.
+const VARIANCE_MIN: f64 = 1e-9;
 /// Good enough.
 const IMBALANCE: f64 = 1e-9;
 
@@ -75,7 +78,7 @@ pub(super) fn nearest_flow_spread(
     let way = |(k, &(from, to)): (usize, &(usize, usize))| {
         let scale = |seen: Seen| Seen {
             value: seen.value / largest,
-            variance: (seen.variance / (largest * largest)).max(1e-12),
+            variance: (seen.variance / (largest * largest)).max(VARIANCE_MIN),
         };
         let held = seen.get(k).copied().flatten();
         Way { from, to, seen: held.map_or(unseen, scale), is_seen: held.is_some() }
@@ -166,7 +169,9 @@ impl Network {
         for _ in 0..40 {
             let tried: Vec<f64> =
                 self.price.iter().zip(step).map(|(p, s)| p - length * s).collect();
-            if self.height(&tried) <= before - 1e-4 * length * slope {
+            // Near the bottom the height is all rounding; there the imbalance tells.
+            let helps = || largest(&self.surplus(&tried)) < 0.9 * largest(surplus);
+            if self.height(&tried) <= before - 1e-4 * length * slope || helps() {
                 let moved = tried != self.price;
                 self.price = tried;
                 return moved;
