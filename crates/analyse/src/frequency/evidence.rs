@@ -57,6 +57,8 @@ const ISSUE_CYCLES_MIN: f64 = 0.2;
 const BRIEF_CYCLES: f64 = 2.5;
 /// As many samples as make it worth a word.
 const BRIEF_SAMPLES: u64 = 40;
+/// What fewer of them leave open, as a share of what runs most often.
+const FAINT: f64 = 0.1;
 /// How far that word may be off.
 const BRIEF_ERROR: f64 = 1.5;
 
@@ -70,9 +72,10 @@ impl Evidence<'_> {
         for (block, &class) in self.classes.of_block.iter().enumerate() {
             members[class].push(block);
         }
+        let faint = FAINT * self.densest(least);
         let mut blocks = vec![None; self.graph.blocks.len()];
         for held in members.iter().filter(|held| !held.is_empty()) {
-            let known = fused(self.by_time(held, least), self.by_retired(held));
+            let known = fused(self.by_time(held, least, faint), self.by_retired(held));
             // The same flow passes all of them: said once is enough.
             if let Some(first) = held.first().and_then(|&first| blocks.get_mut(first)) {
                 *first = known;
@@ -86,17 +89,22 @@ impl Evidence<'_> {
         held.flat_map(|block| block.first..block.end)
     }
 
-    fn by_time(&self, blocks: &[usize], least: &[Least]) -> Option<Seen> {
+    fn by_time(&self, blocks: &[usize], least: &[Least], faint: f64) -> Option<Seen> {
         let time = self.time.as_ref()?;
         let per_sample = time.period;
         if !self.is_in_order {
             let samples: u64 = self.steps(blocks).map(|step| time.by_step[step]).sum();
             let cycles: f64 = self.steps(blocks).map(|step| least[step].cycles).sum();
-            if cycles <= 0.0 {
+            // Work in an older one's shadow takes no time: few samples say little, and any number
+            // of them says less than retired instructions do.
+            if cycles <= 0.0 || self.retired.is_some() {
                 return None;
             }
             let value = samples as f64 / cycles;
             let noise = (samples.max(1) as f64).sqrt() / cycles;
+            if samples < BRIEF_SAMPLES {
+                return Some(seen(value, noise + faint, 0.0).scaled(per_sample));
+            }
             return Some(seen(value, noise, OUT_OF_ORDER_ERROR).scaled(per_sample));
         }
         let start_of = |step: usize| self.graph.block_at(self.graph.steps[step].address);
@@ -112,18 +120,30 @@ impl Evidence<'_> {
         };
         let members: Vec<ClassMember> = self.steps(blocks).map(member).collect();
         // So short a stretch may issue with what comes before it, and then takes no time at all:
-        // few samples there say nothing, and more say how often it ran at least.
+        // few samples there say little, and more say how often it ran at least.
         let cycles: f64 = members.iter().map(|member| member.least_cycles).sum();
         let samples: u64 = members.iter().map(|member| member.samples).sum();
         let is_brief = cycles < BRIEF_CYCLES * blocks.len() as f64;
         if is_brief && samples < BRIEF_SAMPLES {
-            return None;
+            let value = samples as f64 / cycles.max(1.0);
+            return Some(seen(value, 1.0 + faint, 0.0).scaled(per_sample));
         }
         let found = in_order_frequency(&members, self.longest_stall_cycles)?;
         let estimate = found.frequency;
         let noise = estimate.standard_uncertainty;
         let relative = if is_brief { BRIEF_ERROR } else { rule_error(found.confidence) };
         Some(seen(estimate.value, noise, relative).scaled(per_sample))
+    }
+
+    /// The most samples per cycle that a block of some length has: what runs most often, about.
+    fn densest(&self, least: &[Least]) -> f64 {
+        let Some(time) = &self.time else { return 0.0 };
+        let density = |block: &image::Block| {
+            let cycles: f64 = least[block.first..block.end].iter().map(|it| it.cycles).sum();
+            let samples: u64 = time.by_step[block.first..block.end].iter().sum();
+            if cycles < 2.0 * BRIEF_CYCLES { 0.0 } else { samples as f64 / cycles }
+        };
+        self.graph.blocks.iter().map(density).fold(0.0, f64::max)
     }
 
     fn by_retired(&self, blocks: &[usize]) -> Option<Seen> {
