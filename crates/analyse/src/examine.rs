@@ -11,15 +11,18 @@ use crate::report::{
     BlockReport, EdgeReport, InstructionReport, ProcedureReport, StaticCause, StaticStall,
 };
 use crate::request::{Request, Sampled, Samples};
-use crate::stalls::{Happened, Scene, blame, candidates};
+use crate::stalls::{Bound, Happened, Scene, blame, candidates};
 use crate::summary::{Cell, summarise};
 
 /// Instructions beyond which a procedure is not looked into: schedules and flows of so much code
 /// take longer than a reader waits, and no compiler writes it.
 pub const INSTRUCTIONS_MAX: usize = 250_000;
 
-/// What is left after the least cycles stands out when it exceeds this many standard deviations.
-const STANDS_OUT: f64 = 2.0;
+/// What is left after the least cycles is taken for a stall when it exceeds this many standard
+/// deviations: one rather than two, because a stall that is not named is worse than one too many.
+const STANDS_OUT: f64 = 1.0;
+/// How many standard deviations chance may add to a count.
+const CHANCE: f64 = 2.0;
 
 /// Finds out how often everything ran, how long it took and who is to blame.
 pub fn examine(request: &Request<'_>) -> ProcedureReport {
@@ -167,7 +170,7 @@ fn happened(request: &Request<'_>) -> Happened {
         // As many as may well have been: two standard deviations above what was counted.
         let upper = |count: u64| {
             let count = count as f64;
-            (count + STANDS_OUT * count.sqrt() + 1.0) * samples.period
+            (count + CHANCE * count.sqrt() + 1.0) * samples.period
         };
         Some(by_step(graph, samples).into_iter().map(upper).collect())
     };
@@ -219,11 +222,20 @@ fn instruction(
     let stands_out = left > STANDS_OUT * noise && runs > 0.0;
     let stall_cycles = if stands_out { left / runs } else { 0.0 };
     let mut culprits = Vec::new();
+    let bounds = match runs > 0.0 {
+        true => candidates(scene, spot.step, spot.block, least.cycles),
+        false => Vec::new(),
+    };
     if stands_out {
-        let found = blame(stall_cycles, &candidates(scene, spot.step, spot.block));
+        let found = blame(stall_cycles, &bounds);
         cell.unexplained = found.unexplained;
         cell.culprits = found.culprits.clone();
         culprits = found.culprits;
+    } else {
+        // What noise may hide.
+        let most = left.max(0.0) + CHANCE * noise;
+        let hidden = |bound: &Bound| (bound.cause, most.min(bound.cycles * runs));
+        cell.hidden = bounds.iter().map(hidden).collect();
     }
     cell.stands_out = stands_out || left < -STANDS_OUT * noise;
     let steps = &scene.graph.steps;

@@ -98,17 +98,10 @@ pub struct BranchSeen {
 /// Branches that were seen being taken.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Branches {
-    /// How many taken branches one seen stands for: the period over the branches a stack holds;
-    /// [`Branches::PROPORTIONS`] where they are ways out of the blocks that samples fell in.
+    /// How many taken branches one seen stands for: the period over the branches a stack holds.
     pub period: f64,
     /// The branches.
     pub seen: Vec<BranchSeen>,
-}
-
-impl Branches {
-    /// The period of ways that were seen behind samples of time: they say how the runs of a block
-    /// divide, not how many there were, and one that fell through counts as one that was taken.
-    pub const PROPORTIONS: f64 = 0.0;
 }
 
 /// One procedure to be examined.

@@ -20,6 +20,8 @@ pub(crate) struct Cell {
     pub(crate) culprits: Vec<Culprit>,
     /// The share of what is left that nobody explains.
     pub(crate) unexplained: f64,
+    /// What each cause may have cost unseen, in samples, where nothing stands out.
+    pub(crate) hidden: Vec<(DynamicCause, f64)>,
 }
 
 impl Default for Cell {
@@ -35,6 +37,7 @@ impl Default for Cell {
             stands_out: false,
             culprits: Vec::new(),
             unexplained: 0.0,
+            hidden: Vec::new(),
         }
     }
 }
@@ -54,10 +57,12 @@ pub(crate) fn summarise(cells: &[Cell], samples: u64, of_all: u64, cycles_each: 
         // Counting noise widens what is known of the stalls that it stands for.
         let spread = cells.iter().filter(|cell| cell.culprits.iter().any(|c| c.cause == cause));
         let noise = spread.map(|cell| cell.noise * cell.noise).sum::<f64>().sqrt() / total;
+        let hidden = cells.iter().flat_map(|cell| &cell.hidden).filter(|(of, _)| *of == cause);
+        let hidden = hidden.map(|(_, most)| most * most).sum::<f64>().sqrt() / total;
         CauseRange {
             cause,
             share_min: (of(|culprit| culprit.share_min) - 2.0 * noise).max(0.0),
-            share_max: of(|culprit| culprit.share_max) + 2.0 * noise,
+            share_max: (of(|culprit| culprit.share_max) + (2.0 * noise).hypot(hidden)).min(1.0),
         }
     };
     let statics: Vec<(StaticCause, f64)> = StaticCause::ALL

@@ -8,10 +8,7 @@
 //! class ── time ─────────► clusters of S/M        value ± counting ± how far rules can be trusted
 //!       ── retired ──────► N / instructions       value ± counting
 //! edge  ── taken, stacks ► N                      value ± counting
-//!       ── double samples  ► runs of its block × share of the ways seen out of it
 //! ```
-
-use std::collections::HashMap;
 
 use image::{EdgeKind, FlowGraph};
 
@@ -45,8 +42,8 @@ pub(crate) struct Evidence<'a> {
 /// trusted it; found on programs that are not in the suite.
 fn rule_error(confidence: Confidence) -> f64 {
     match confidence {
-        Confidence::High => 0.02,
-        Confidence::Medium => 0.08,
+        Confidence::High => 0.03,
+        Confidence::Medium => 0.1,
         Confidence::Low => 0.4,
     }
 }
@@ -55,30 +52,36 @@ fn rule_error(confidence: Confidence) -> f64 {
 /// control came from more than on itself.
 const ISSUE_CYCLES_MIN: f64 = 0.2;
 
+/// What may be hidden at the head of every block: an issue group shared with the block before, and
+/// the bubble of a taken branch.
+const BRIEF_CYCLES: f64 = 2.5;
+/// As many samples as make it worth a word.
+const BRIEF_SAMPLES: u64 = 40;
+/// What fewer of them leave open, as a share of what runs most often.
+const FAINT: f64 = 0.1;
+/// How far that word may be off.
+const BRIEF_ERROR: f64 = 1.5;
+
 /// Blocks that run out of order: least cycles are a bound that is rarely met.
 const OUT_OF_ORDER_ERROR: f64 = 0.6;
 
 impl Evidence<'_> {
     /// What is known of every block, each class being told of once, and of every edge.
-    /// Proportions need the runs that they divide: those of an earlier round.
-    pub(crate) fn seen(
-        &self,
-        least: &[Least],
-        runs: Option<&[f64]>,
-    ) -> (Vec<Option<Seen>>, Vec<Option<Seen>>) {
+    pub(crate) fn seen(&self, least: &[Least]) -> (Vec<Option<Seen>>, Vec<Option<Seen>>) {
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); self.classes.count];
         for (block, &class) in self.classes.of_block.iter().enumerate() {
             members[class].push(block);
         }
+        let faint = FAINT * self.densest(least);
         let mut blocks = vec![None; self.graph.blocks.len()];
         for held in members.iter().filter(|held| !held.is_empty()) {
-            let known = fused(self.by_time(held, least), self.by_retired(held));
+            let known = fused(self.by_time(held, least, faint), self.by_retired(held));
             // The same flow passes all of them: said once is enough.
             if let Some(first) = held.first().and_then(|&first| blocks.get_mut(first)) {
                 *first = known;
             }
         }
-        (blocks, self.by_branches(runs))
+        (blocks, self.by_branches())
     }
 
     fn steps<'b>(&'b self, blocks: &'b [usize]) -> impl Iterator<Item = usize> + 'b {
@@ -86,17 +89,22 @@ impl Evidence<'_> {
         held.flat_map(|block| block.first..block.end)
     }
 
-    fn by_time(&self, blocks: &[usize], least: &[Least]) -> Option<Seen> {
+    fn by_time(&self, blocks: &[usize], least: &[Least], faint: f64) -> Option<Seen> {
         let time = self.time.as_ref()?;
         let per_sample = time.period;
         if !self.is_in_order {
             let samples: u64 = self.steps(blocks).map(|step| time.by_step[step]).sum();
             let cycles: f64 = self.steps(blocks).map(|step| least[step].cycles).sum();
-            if cycles <= 0.0 {
+            // Work in an older one's shadow takes no time: few samples say little, and any number
+            // of them says less than retired instructions do.
+            if cycles <= 0.0 || self.retired.is_some() {
                 return None;
             }
             let value = samples as f64 / cycles;
             let noise = (samples.max(1) as f64).sqrt() / cycles;
+            if samples < BRIEF_SAMPLES {
+                return Some(seen(value, noise + faint, 0.0).scaled(per_sample));
+            }
             return Some(seen(value, noise, OUT_OF_ORDER_ERROR).scaled(per_sample));
         }
         let start_of = |step: usize| self.graph.block_at(self.graph.steps[step].address);
@@ -111,10 +119,31 @@ impl Evidence<'_> {
                 .map(|maker| step - maker),
         };
         let members: Vec<ClassMember> = self.steps(blocks).map(member).collect();
+        // So short a stretch may issue with what comes before it, and then takes no time at all:
+        // few samples there say little, and more say how often it ran at least.
+        let cycles: f64 = members.iter().map(|member| member.least_cycles).sum();
+        let samples: u64 = members.iter().map(|member| member.samples).sum();
+        let is_brief = cycles < BRIEF_CYCLES * blocks.len() as f64;
+        if is_brief && samples < BRIEF_SAMPLES {
+            let value = samples as f64 / cycles.max(1.0);
+            return Some(seen(value, 1.0 + faint, 0.0).scaled(per_sample));
+        }
         let found = in_order_frequency(&members, self.longest_stall_cycles)?;
         let estimate = found.frequency;
         let noise = estimate.standard_uncertainty;
-        Some(seen(estimate.value, noise, rule_error(found.confidence)).scaled(per_sample))
+        let relative = if is_brief { BRIEF_ERROR } else { rule_error(found.confidence) };
+        Some(seen(estimate.value, noise, relative).scaled(per_sample))
+    }
+
+    /// The most samples per cycle that a block of some length has: what runs most often, about.
+    fn densest(&self, least: &[Least]) -> f64 {
+        let Some(time) = &self.time else { return 0.0 };
+        let density = |block: &image::Block| {
+            let cycles: f64 = least[block.first..block.end].iter().map(|it| it.cycles).sum();
+            let samples: u64 = time.by_step[block.first..block.end].iter().sum();
+            if cycles < 2.0 * BRIEF_CYCLES { 0.0 } else { samples as f64 / cycles }
+        };
+        self.graph.blocks.iter().map(density).fold(0.0, f64::max)
     }
 
     fn by_retired(&self, blocks: &[usize]) -> Option<Seen> {
@@ -129,8 +158,7 @@ impl Evidence<'_> {
         Some(Seen { value: count as f64 * each, variance: (count + 1) as f64 * each * each })
     }
 
-    fn by_branches(&self, runs: Option<&[f64]>) -> Vec<Option<Seen>> {
-        let divided = self.divided(runs);
+    fn by_branches(&self) -> Vec<Option<Seen>> {
         let counted = |count: u64, period: f64| Seen {
             value: count as f64 * period,
             variance: (count + 1) as f64 * period * period,
@@ -140,8 +168,7 @@ impl Evidence<'_> {
             let (from, to) = (self.graph.steps.get(last)?, self.graph.blocks.get(edge.to)?);
             let to = self.graph.steps.get(to.first)?.address;
             let is_taken = edge.kind != EdgeKind::Fall;
-            let counts = self.branches.filter(|b| is_taken && b.period > Branches::PROPORTIONS);
-            let from_stacks = counts.map(|branches| {
+            let from_stacks = self.branches.filter(|_| is_taken).map(|branches| {
                 let mine = branches.seen.iter().filter(|b| b.from == from.address && b.to == to);
                 counted(mine.map(|b| b.count).sum(), branches.period)
             });
@@ -152,33 +179,7 @@ impl Evidence<'_> {
                 });
             fused(from_stacks, from_events)
         };
-        let edges = self.graph.edges.iter().map(edge);
-        edges.zip(divided).map(|(one, other)| fused(one, other)).collect()
-    }
-
-    /// How the runs of each block divide among the ways out of it, by the ways that were seen.
-    fn divided(&self, runs: Option<&[f64]>) -> Vec<Option<Seen>> {
-        let nothing = || vec![None; self.graph.edges.len()];
-        let proportions = self.branches.filter(|b| b.period == Branches::PROPORTIONS);
-        let (Some(branches), Some(runs)) = (proportions, runs) else { return nothing() };
-        let mut out: HashMap<u64, u64> = HashMap::new();
-        let mut ways: HashMap<(u64, u64), u64> = HashMap::new();
-        for seen in &branches.seen {
-            *out.entry(seen.from).or_default() += seen.count;
-            *ways.entry((seen.from, seen.to)).or_default() += seen.count;
-        }
-        let edge = |edge: &image::Edge| {
-            let last = self.graph.blocks.get(edge.from)?.end.checked_sub(1)?;
-            let from = self.graph.steps.get(last)?.address;
-            let to = self.graph.steps.get(self.graph.blocks.get(edge.to)?.first)?.address;
-            let all = *out.get(&from)? as f64;
-            let mine = ways.get(&(from, to)).copied().unwrap_or(0) as f64;
-            let runs = runs.get(edge.from).copied()?;
-            let likely = (mine + 1.0) / (all + 2.0);
-            let variance = runs * runs * likely * (1.0 - likely) / all;
-            Some(Seen { value: runs * mine / all, variance })
-        };
-        self.graph.edges.iter().map(|it| edge(it).filter(|seen| seen.variance > 0.0)).collect()
+        self.graph.edges.iter().map(edge).collect()
     }
 }
 

@@ -44,6 +44,9 @@ const UNSEEN_SPREAD: f64 = 30.0;
 const STEPS_MAX: usize = 60;
 /// What every place leaks, so that the network has a ground.
 const GROUND: f64 = 1e-15;
+/// Nothing is known better than this, in units of the largest flow: tighter views would drown the
+/// others in rounding.
+const VARIANCE_MIN: f64 = 1e-9;
 /// Good enough.
 const IMBALANCE: f64 = 1e-9;
 
@@ -53,15 +56,19 @@ pub fn nearest_flow(
     blocks: &[Option<Seen>],
     edges: &[Option<Seen>],
 ) -> FlowSolution {
-    nearest_flow_spread(graph, blocks, edges, 0).0
+    nearest_flow_spread(graph, blocks, edges, 0, 0.0).0
 }
 
 /// The same, with its standard deviation from so many draws; none of them, no deviation.
+///
+/// Graphs are not always whole: an exception lands, a call that should come back does not. So a
+/// block may win or lose a `leak` of what was seen of it, one standard deviation.
 pub(super) fn nearest_flow_spread(
     graph: &FlowGraph,
     blocks: &[Option<Seen>],
     edges: &[Option<Seen>],
     drawn: usize,
+    leak: f64,
 ) -> (FlowSolution, Option<FlowSolution>) {
     let ways = closed(graph);
     let seen: Vec<Option<Seen>> = blocks.iter().chain(edges).copied().collect();
@@ -75,12 +82,21 @@ pub(super) fn nearest_flow_spread(
     let way = |(k, &(from, to)): (usize, &(usize, usize))| {
         let scale = |seen: Seen| Seen {
             value: seen.value / largest,
-            variance: (seen.variance / (largest * largest)).max(1e-12),
+            variance: (seen.variance / (largest * largest)).max(VARIANCE_MIN),
         };
         let held = seen.get(k).copied().flatten();
-        Way { from, to, seen: held.map_or(unseen, scale), is_seen: held.is_some() }
+        Way { from, to, seen: held.map_or(unseen, scale), is_seen: held.is_some(), is_leak: false }
     };
-    let ways: Vec<Way> = ways.iter().enumerate().map(way).collect();
+    let mut ways: Vec<Way> = ways.iter().enumerate().map(way).collect();
+    let start = 2 * graph.blocks.len();
+    for (block, seen) in blocks.iter().enumerate().filter(|_| leak > 0.0) {
+        let Some(seen) = seen else { continue };
+        let deviation = leak * seen.value / largest;
+        let variance = (deviation * deviation).max(VARIANCE_MIN);
+        let seen = Seen { value: 0.0, variance };
+        ways.push(Way { from: start, to: 2 * block, seen, is_seen: false, is_leak: true });
+        ways.push(Way { from: 2 * block + 1, to: start, seen, is_seen: false, is_leak: true });
+    }
     let mut network = Network::new(2 * graph.blocks.len() + 1, ways);
     let imbalance = network.settle();
     let parted = |values: Vec<f64>| {
@@ -100,6 +116,8 @@ struct Way {
     seen: Seen,
     /// Whether anything was seen at all.
     is_seen: bool,
+    /// Whether it is no way of the graph, but one that may be missing there.
+    is_leak: bool,
 }
 
 impl Way {
@@ -166,7 +184,9 @@ impl Network {
         for _ in 0..40 {
             let tried: Vec<f64> =
                 self.price.iter().zip(step).map(|(p, s)| p - length * s).collect();
-            if self.height(&tried) <= before - 1e-4 * length * slope {
+            // Near the bottom the height is all rounding; there the imbalance tells.
+            let helps = || largest(&self.surplus(&tried)) < 0.9 * largest(surplus);
+            if self.height(&tried) <= before - 1e-4 * length * slope || helps() {
                 let moved = tried != self.price;
                 self.price = tried;
                 return moved;
@@ -250,13 +270,14 @@ impl Network {
     fn strain(&self) -> f64 {
         let mut seen = 0;
         let mut squares = 0.0;
-        for way in self.ways.iter().filter(|way| way.is_seen) {
+        for way in self.ways.iter().filter(|way| way.is_seen || way.is_leak) {
             let off = way.wish(&self.price).max(0.0) - way.seen.value;
             squares += off * off / way.seen.variance;
-            seen += 1;
+            seen += usize::from(way.is_seen);
         }
-        // A flow has as many free numbers as the network has loops.
-        let free = (self.ways.len() + 1).saturating_sub(self.price.len());
+        // A flow has as many free numbers as the network has loops, leaks apart.
+        let leaks = self.ways.iter().filter(|way| way.is_leak).count();
+        let free = (self.ways.len() + 1).saturating_sub(self.price.len() + leaks);
         let bound = seen.max(free) - free;
         if bound == 0 { 1.0 } else { (squares / bound as f64).sqrt().max(1.0) }
     }

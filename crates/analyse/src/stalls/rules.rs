@@ -58,7 +58,12 @@ struct Before {
 }
 
 /// Those that cannot be ruled out for the instruction at `step`.
-pub(crate) fn candidates(scene: &Scene<'_>, step: usize, block: usize) -> Vec<Bound> {
+pub(crate) fn candidates(
+    scene: &Scene<'_>,
+    step: usize,
+    block: usize,
+    least_cycles: f64,
+) -> Vec<Bound> {
     let before = before(scene, step, block);
     let work = scene.pieces.work.get(step).copied().unwrap_or_default();
     let found = [
@@ -73,7 +78,7 @@ pub(crate) fn candidates(scene: &Scene<'_>, step: usize, block: usize) -> Vec<Bo
         integer_unit(scene, work),
         float_unit(scene, work),
         fetch(scene, &before),
-        dependence(scene, work),
+        dependence(scene, work, least_cycles),
     ];
     let address = scene.graph.steps.get(step).map(|step| step.address);
     found
@@ -251,34 +256,32 @@ fn float_unit(scene: &Scene<'_>, work: Work) -> Option<Bound> {
     work.is_float.then_some(Bound { cause, cycles, responsible: None })
 }
 
-/// Fetch alone empties the window only for a moment: behind a taken branch, where a target was
-/// found late, or where decoding is slow.
+/// Straight code is fetched ahead, and what that costs is in the schedule. Only where control comes
+/// from elsewhere can a target be found late.
 fn fetch(scene: &Scene<'_>, before: &Before) -> Option<Bound> {
+    if !before.is_foreign && before.edges.is_empty() {
+        return None;
+    }
     let branch = &scene.machine.branch;
-    let is_head = before.is_foreign || !before.edges.is_empty();
-    let late = if is_head {
-        branch.resteer_cycles.max(branch.taken_bubble_cycles)
-            + branch.call_bubble_cycles.max(branch.indirect_bubble_cycles)
-    } else {
-        1
-    };
+    let late = branch.resteer_cycles.max(branch.taken_bubble_cycles)
+        + branch.call_bubble_cycles.max(branch.indirect_bubble_cycles);
     let cycles = f64::from(late) + refill(scene.machine);
     Some(Bound { cause: DynamicCause::Fetch, cycles, responsible: None })
 }
 
 /// Whatever it does takes its time if nothing hides it: its operands were there when the one before
-/// it retired, so its own latency is all that is left.
-fn dependence(scene: &Scene<'_>, work: Work) -> Option<Bound> {
-    let cycles = own(scene, work);
+/// it retired, so its own latency is all that is left. The schedule's part of it is no dynamic
+/// stall.
+fn dependence(scene: &Scene<'_>, work: Work, least_cycles: f64) -> Option<Bound> {
+    let cycles = own(scene, work) - least_cycles;
     Some(Bound { cause: DynamicCause::Dependence, cycles, responsible: None })
 }
 
 /// Cycles from the retirement of the instruction before to its own, if nothing goes wrong and
 /// nothing is hidden.
 fn own(scene: &Scene<'_>, work: Work) -> f64 {
-    let window = &scene.machine.window;
-    let ways = window.wakeup_cycles * u32::from(work.ops.max(1)) + 1;
-    f64::from(work.latency_cycles + ways + window.complete_to_retire_cycles)
+    let wakeup = scene.machine.window.wakeup_cycles.saturating_sub(1);
+    f64::from(work.latency_cycles + wakeup * u32::from(work.ops.max(1)))
 }
 
 /// Cycles that an empty window costs however fast the first instruction is.

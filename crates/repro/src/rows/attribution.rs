@@ -10,7 +10,7 @@ use super::frequency::{QUICK, SEEDS};
 use super::model_agreement::side_by_side;
 use crate::context::Context;
 use crate::result::{Figure, RowResult};
-use crate::witness::{self, Line, OUT_OF_ORDER, Program};
+use crate::witness::{self, Line, OUT_OF_ORDER, Witness};
 
 /// A hot instruction has at least so many.
 const HOT: u64 = 400;
@@ -37,63 +37,77 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
     context.progress.start(tasks.len() as u64);
     let answers = side_by_side(&tasks, |place, task| {
         let witness = witness::witnessed(context, task, OUT_OF_ORDER, SEEDS, &root, place)?;
-        let (program, _) = witness::load(witness)?;
         context.progress.step(&task.name);
-        Ok::<_, String>(judge(&program))
+        Ok::<_, String>(judge(&witness))
     });
     context.progress.finish();
-    let mut result = RowResult {
-        wrong,
-        caption: format!(
-            "{} size; modelled {OUT_OF_ORDER}; instructions of at least {HOT} samples; the share \
-             of their time that is put on the wrong one",
-            context.size_name()
-        ),
-        detail: Table { columns: COLUMNS.to_vec(), ..Table::default() },
-        ..RowResult::default()
-    };
+    let mut result = RowResult { wrong, ..RowResult::default() };
     let mut found = Vec::new();
     for (task, answer) in tasks.iter().zip(answers) {
         match answer {
             Ok(one) => {
                 result.remember(task);
-                result.detail.rows.push(Row::Cells(
-                    Tone::Plain,
-                    vec![
-                        Cell::text(&task.name),
-                        Cell::Number(one.hot as f64, Unit::Count),
-                        Cell::Number(one.hot_share, Unit::Share),
-                        Cell::Number(one.owned, Unit::Share),
-                        Cell::Number(one.next, Unit::Share),
-                    ],
-                ));
-                found.extend((one.hot > 0).then_some(one));
+                found.push((task.name.clone(), one));
             }
             Err(sentence) => result.wrong.push(format!("{sentence}; left out")),
         }
     }
+    fill(&mut result, found, context.size_name());
+    Ok(result)
+}
+
+/// The same on the traces of the repository, so that no QEMU is needed.
+pub(super) fn smoke(context: &Context) -> Result<RowResult, String> {
+    let mut found = Vec::new();
+    for name in ["applu", "art"] {
+        let witness = witness::replayed(context, name, OUT_OF_ORDER)?;
+        found.push((name.to_owned(), judge(&witness)));
+    }
+    let mut result = RowResult::default();
+    fill(&mut result, found, "recorded");
+    Ok(result)
+}
+
+fn fill(result: &mut RowResult, found: Vec<(String, Found)>, size: &str) {
+    result.caption = format!(
+        "{size} size; modelled {OUT_OF_ORDER}; instructions of at least {HOT} samples; the share of \
+         their time that is put on the wrong one"
+    );
+    result.detail = Table { columns: COLUMNS.to_vec(), ..Table::default() };
+    for (name, one) in &found {
+        let cells = vec![
+            Cell::text(name),
+            Cell::Number(one.hot as f64, Unit::Count),
+            Cell::Number(one.hot_share, Unit::Share),
+            Cell::Number(one.owned, Unit::Share),
+            Cell::Number(one.next, Unit::Share),
+        ];
+        result.detail.rows.push(Row::Cells(Tone::Plain, cells));
+    }
+    let found: Vec<Found> =
+        found.into_iter().map(|(_, one)| one).filter(|one| one.hot > 0).collect();
     if !found.is_empty() {
         let mean =
             |of: fn(&Found) -> f64| 100.0 * found.iter().map(of).sum::<f64>() / found.len() as f64;
         result.ours.push(Figure::exact("error_pct", mean(|one| one.owned)));
         result.ours.push(Figure::exact("next_committing_error_pct", mean(|one| one.next)));
     }
-    Ok(result)
 }
 
 /// Both attributions, over the seeds together.
-fn judge(program: &Program) -> Found {
-    let all = program.cycles.max(1) as f64;
+fn judge(witness: &Witness) -> Found {
+    let all = witness.cycles.max(1) as f64;
+    let seeds = witness.question.seeds.len();
     let samples = |seen: &witness::Seen, line: Line| -> u64 {
-        (0..program.seeds).map(|seed| seen.samples(seed, line)).sum()
+        (0..seeds).map(|seed| seen.samples(seed, line)).sum()
     };
+    let every = || witness.images.iter().flat_map(|image| &image.seen);
     let exact = |seen: &witness::Seen| seen.2 as f64 / model::core::TICKS as f64 / all;
-    let total = |line: Line| -> f64 {
-        program.seen().map(|(_, seen)| samples(seen, line)).sum::<u64>().max(1) as f64
-    };
+    let total =
+        |line: Line| -> f64 { every().map(|seen| samples(seen, line)).sum::<u64>().max(1) as f64 };
     let (owned_all, next_all) = (total(Line::Owned), total(Line::Cycles));
     let mut found = Found { hot: 0, hot_share: 0.0, owned: 0.0, next: 0.0 };
-    for (_, seen) in program.seen() {
+    for seen in every() {
         let (owned, next) = (samples(seen, Line::Owned), samples(seen, Line::Cycles));
         if owned < HOT {
             continue;

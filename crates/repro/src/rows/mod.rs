@@ -76,7 +76,7 @@ pub const ROWS: &[Row] = &[
     Row { name: "edges-inorder", run: frequency::run_edges_in_order, smoke: None },
     Row { name: "edges-ooo", run: frequency::run_edges_out_of_order, smoke: None },
     Row { name: "culprits", run: culprits::run, smoke: None },
-    Row { name: "attribution", run: attribution::run, smoke: None },
+    Row { name: "attribution", run: attribution::run, smoke: Some(attribution::smoke) },
     Row { name: "shares", run: shares::run, smoke: None },
     Row { name: "ssb-gcc", run: ssb_gcc::run, smoke: None },
     Row { name: "dcpi-overhead", run: dcpi_overhead::run, smoke: None },

@@ -34,7 +34,6 @@ struct Sum {
     seen: BTreeMap<u64, Seen>,
     ways: HashMap<(u64, u64), u64>,
     stacks: Vec<HashMap<(u64, u64), u64>>,
-    doubles: Vec<HashMap<(u64, u64), u64>>,
 }
 
 /// Those who listen to a program's threads.
@@ -84,7 +83,6 @@ impl Witnesses {
             seen: sum.seen.into_values().collect(),
             ways: list(sum.ways),
             stacks: sum.stacks.into_iter().map(list).collect(),
-            doubles: sum.doubles.into_iter().map(list).collect(),
         };
         Witness {
             question: self.question,
@@ -151,18 +149,15 @@ impl Witnesses {
                 *sum.ways.entry((from, to)).or_default() += count;
             }
         }
-        let stacks = watch.stacks().map(|seen| (seen, false));
-        let doubles = watch.doubles().map(|seen| (seen, true));
-        for (seed, (seen, is_double)) in stacks.enumerate().chain(doubles.enumerate()) {
+        for (seed, seen) in watch.stacks().enumerate() {
             for (&(from, to), &count) in seen {
                 let Some((image, from, to)) = way(from as usize, to as usize) else { continue };
                 let Some(path) = process.images.get(image) else { continue };
                 let sum = self.images.entry(path.clone()).or_default();
-                let list = if is_double { &mut sum.doubles } else { &mut sum.stacks };
-                if list.len() <= seed {
-                    list.resize(seed + 1, HashMap::new());
+                if sum.stacks.len() <= seed {
+                    sum.stacks.resize(seed + 1, HashMap::new());
                 }
-                *list[seed].entry((from, to)).or_default() += count;
+                *sum.stacks[seed].entry((from, to)).or_default() += count;
             }
         }
         self.instructions += core.fast.counts()[Event::Instructions];

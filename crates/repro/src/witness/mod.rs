@@ -5,7 +5,7 @@
 //! stream ─► FastCore<Watch> ─┬─ Account: runs, time, misses           ─┐
 //!           one a thread     ├─ Watch: stalls by cause                 ├─ by image and offset
 //!                            ├─ Watch: samples, one Sampler a seed     │   = Witness, a file
-//!                            └─ ways between blocks, stacks, doubles  ─┘
+//!                            └─ ways between blocks, branch stacks    ─┘
 //! Witness ─► procedures ─► analyse::examine ─► estimate beside truth        (rows)
 //! ```
 //!
@@ -23,6 +23,7 @@ use std::path::Path;
 use metrology::Draws;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use tracer::stream::{InstructionStream, Recorded};
 
 pub use blame::{Blamed, CodeStalls, correlation, culprit_of, judge_culprits};
 pub use judge::{Frequencies, Within, judge_frequencies};
@@ -89,8 +90,6 @@ pub struct Image {
     pub ways: Vec<Way>,
     /// Taken branches in stacks, by seed.
     pub stacks: Vec<Vec<Way>>,
-    /// Ways out of the blocks in which samples of cycles fell, by seed.
-    pub doubles: Vec<Vec<Way>>,
 }
 
 /// What was seen of a program.
@@ -159,6 +158,25 @@ pub fn witnessed(
     let (witness, _) = hear::hear::<Witness>(task, &Ask::Witness(question), &streams)?;
     context.kept.put(&key, &witness)?;
     Ok(witness)
+}
+
+/// The witness of a trace of the repository.
+///
+/// # Errors
+///
+/// The trace cannot be read.
+pub fn replayed(context: &Context, name: &str, machine: &str) -> Result<Witness, String> {
+    let path = context.suite.data.join("traces").join(format!("{name}.trace"));
+    // The traces hold about ten million instructions each.
+    let periods = periods(10_000_000, machine == IN_ORDER);
+    let question =
+        Question { machine: machine.to_owned(), periods, seeds: vec![context.seed, !context.seed] };
+    let mut witnesses = Witnesses::new(question)?;
+    let (replayed, ()) = Recorded { path }.play(&mut witnesses).map_err(|e| e.to_string())?;
+    if !replayed.broken.is_empty() || replayed.skipped_bytes > 0 {
+        return Err(format!("the trace {name} is damaged"));
+    }
+    Ok(witnesses.finish())
 }
 
 /// The core that issues in order.

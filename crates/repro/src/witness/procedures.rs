@@ -19,8 +19,6 @@ pub struct Use {
     pub instructions: bool,
     /// Branch stacks.
     pub stacks: bool,
-    /// Double samples, where there are no stacks.
-    pub doubles: bool,
     /// Misses and mispredicts.
     pub events: bool,
     /// Exact counts of runs, in place of estimates.
@@ -31,15 +29,8 @@ pub struct Use {
 
 impl Use {
     /// Time alone.
-    pub const TIME: Use = Use {
-        seed: 0,
-        instructions: false,
-        stacks: false,
-        doubles: false,
-        events: false,
-        exact: false,
-        kept: 1.0,
-    };
+    pub const TIME: Use =
+        Use { seed: 0, instructions: false, stacks: false, events: false, exact: false, kept: 1.0 };
 }
 
 /// An image and its file.
@@ -59,8 +50,6 @@ pub struct Program {
     pub periods: Periods,
     /// How many seeds there are.
     pub seeds: usize,
-    /// Cycles of the run.
-    pub cycles: u64,
     images: Vec<Loaded>,
 }
 
@@ -102,7 +91,6 @@ pub fn load(witness: Witness) -> Result<(Program, Vec<String>), String> {
         machine,
         periods: witness.question.periods,
         seeds: witness.question.seeds.len(),
-        cycles: witness.cycles,
         images,
     };
     Ok((program, wrong))
@@ -113,12 +101,6 @@ impl Program {
     pub fn samples(&self, seed: usize) -> u64 {
         let seen = self.images.iter().flat_map(|loaded| &loaded.image.seen);
         seen.map(|seen| seen.samples(seed, Line::Cycles)).sum()
-    }
-
-    /// Every instruction that ran, with its image's number.
-    pub fn seen(&self) -> impl Iterator<Item = (usize, &Seen)> {
-        let images = self.images.iter().enumerate();
-        images.flat_map(|(k, loaded)| loaded.image.seen.iter().map(move |seen| (k, seen)))
     }
 
     /// Examines every procedure that has samples; samples outside any procedure come back.
@@ -152,8 +134,7 @@ impl Loaded {
             .filter_map(|&(from, to, count)| Some(((address(from)?, address(to)?), count)))
             .collect();
         let samples = self.samples(program, used, &truth);
-        let is_seen = used.stacks || used.doubles;
-        let branches = is_seen.then(|| self.branches(program, used, &address));
+        let branches = used.stacks.then(|| self.branches(program, used, &address));
         let exact: BTreeMap<u64, u64> = truth.iter().map(|(&at, seen)| (at, seen.1)).collect();
         let callees = Callees::new(&self.binary, &self.bytes);
         let mut done = BTreeSet::new();
@@ -228,19 +209,14 @@ impl Loaded {
         used: Use,
         address: &impl Fn(u64) -> Option<u64>,
     ) -> Branches {
-        let lists = if used.stacks { &self.image.stacks } else { &self.image.doubles };
-        let ways = lists.get(used.seed).map_or(&[][..], Vec::as_slice);
+        let ways = self.image.stacks.get(used.seed).map_or(&[][..], Vec::as_slice);
         let mut draws = Draws::new(!(used.seed as u64));
         let seen = |&(from, to, count): &super::Way| {
             let count = thinned(count, used.kept, &mut draws);
             Some(BranchSeen { from: address(from)?, to: address(to)?, count })
         };
         Branches {
-            period: if used.stacks {
-                program.periods.taken as f64 / STACK as f64 / used.kept
-            } else {
-                Branches::PROPORTIONS
-            },
+            period: program.periods.taken as f64 / STACK as f64 / used.kept,
             seen: ways.iter().filter_map(seen).collect(),
         }
     }

@@ -8,7 +8,6 @@ use model::core::{Life, Stalled, Watcher};
 use model::event::Event;
 use model::machine::Machine;
 use model::pmu::{Attribution, Sampler, Sampling};
-use model::uop::Flow;
 
 use super::{Periods, Question};
 
@@ -53,14 +52,6 @@ fn samplings(periods: &Periods) -> [Sampling; LINES] {
     ]
 }
 
-/// Double samples: behind every sample of cycles, the way out of the block that it fell in.
-#[derive(Clone, Debug, Default)]
-struct Doubles {
-    /// Samples whose way out is not known yet.
-    waiting: u64,
-    seen: HashMap<(u32, u32), u64>,
-}
-
 /// Stacks of taken branches, taken at every so many.
 #[derive(Clone, Debug)]
 struct Stacks {
@@ -80,9 +71,8 @@ pub(super) struct Watch {
     stacks: Vec<Stacks>,
     ring: [(u32, u32); STACK],
     at: usize,
-    doubles: Vec<Doubles>,
-    /// A branch, until it is known where it went, and whether it was taken.
-    open: Option<(u32, Flow, bool)>,
+    /// A branch that was taken, until it is known where to.
+    open: Option<u32>,
 }
 
 impl Watch {
@@ -103,7 +93,6 @@ impl Watch {
             stacks: question.seeds.iter().map(stack).collect(),
             ring: [(0, 0); STACK],
             at: 0,
-            doubles: vec![Doubles::default(); question.seeds.len()],
             open: None,
         })
     }
@@ -140,21 +129,6 @@ impl Watch {
         self.stacks.iter().map(|stacks| &stacks.seen)
     }
 
-    pub(super) fn doubles(&self) -> impl Iterator<Item = &HashMap<(u32, u32), u64>> {
-        self.doubles.iter().map(|doubles| &doubles.seen)
-    }
-
-    /// Samples behind a branch learn where it went; a call or a return leads out of the procedure.
-    fn left(&mut self, from: u32, flow: Flow, to: u32) {
-        let is_inside = !matches!(flow, Flow::Call | Flow::IndirectCall | Flow::Return);
-        for doubles in self.doubles.iter_mut().filter(|doubles| doubles.waiting > 0) {
-            let waiting = std::mem::take(&mut doubles.waiting);
-            if is_inside {
-                *doubles.seen.entry((from, to)).or_default() += waiting;
-            }
-        }
-    }
-
     fn branched(&mut self, from: u32, to: u32) {
         self.ring[self.at] = (from, to);
         self.at = (self.at + 1) % STACK;
@@ -175,21 +149,14 @@ impl Watch {
 
 impl Watcher for Watch {
     fn lived(&mut self, life: &Life) {
-        if let Some((from, flow, is_taken)) = self.open.take() {
-            self.left(from, flow, life.instruction);
-            if is_taken {
-                self.branched(from, life.instruction);
-            }
+        if let Some(from) = self.open.take() {
+            self.branched(from, life.instruction);
         }
-        for (sampler, doubles) in self.samplers.iter_mut().zip(&mut self.doubles) {
-            let before = sampler.samples().len();
+        for sampler in &mut self.samplers {
             sampler.lived(life);
-            let new = sampler.samples().get(before..).unwrap_or_default();
-            let cycles = new.iter().filter(|sample| sample.sampling == Line::Cycles as usize);
-            doubles.waiting += cycles.count() as u64;
         }
-        if life.is_last && life.flow.is_branch() {
-            self.open = Some((life.instruction, life.flow, life.taken));
+        if life.taken {
+            self.open = Some(life.instruction);
         }
     }
 

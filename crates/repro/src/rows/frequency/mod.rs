@@ -1,7 +1,6 @@
 //! DCPI's figures 8 and 9: estimated frequencies against exact ones, on the modelled cores.
 //!
-//! In order, samples of cycles are given as the paper had them, and double samples, which it had
-//! planned. Out of order, time says little about how often something ran, so retired instructions
+//! In order, samples of cycles are given, as the paper had them. Out of order, time says little about how often something ran, so retired instructions
 //! and branch stacks are given; what time alone would say stands beside.
 
 mod samples;
@@ -73,12 +72,7 @@ pub(super) fn run_edges_out_of_order(context: &Context) -> Result<RowResult, Str
 /// What the analysis is given on a machine.
 pub(super) fn given(machine: &str) -> Use {
     let is_out_of_order = machine != IN_ORDER;
-    Use {
-        instructions: is_out_of_order,
-        stacks: is_out_of_order,
-        doubles: !is_out_of_order,
-        ..Use::TIME
-    }
+    Use { instructions: is_out_of_order, stacks: is_out_of_order, ..Use::TIME }
 }
 
 /// One program's figures, a set a seed.
@@ -145,7 +139,7 @@ fn fill(result: &mut RowResult, found: &[Found], machine: &str, what: What, size
         What::Edges => "executions",
     };
     let given = match machine == IN_ORDER {
-        true => "cycles, each with the way out of its block",
+        true => "cycles",
         false => "cycles, retired instructions and branch stacks",
     };
     result.caption = format!(
