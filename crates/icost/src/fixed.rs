@@ -41,6 +41,8 @@ pub struct Fixed {
     pub resteer: u32,
     /// From a store's data to a load that takes it.
     pub forward: u32,
+    /// Misses of the first level under way at a time.
+    pub misses: u32,
     /// Bytes of a line, as a shift.
     pub line_shift: u32,
     /// Ports of each class, as a mask, and for how many cycles it takes one.
@@ -72,6 +74,7 @@ impl Fixed {
             front: front.front_cycles,
             resteer: branch.resteer_cycles,
             forward: window.store_forward_cycles,
+            misses: machine.caches.l1d.misses.max(1),
             line_shift: machine.caches.l1d.line_bytes.trailing_zeros(),
             ports: ports(machine),
         }

@@ -267,6 +267,7 @@ impl<const L: usize> Lanes<L> {
             }
         }
         self.edge(&mut at, &self.completed, step.line, &keep[Kind::Line as usize]);
+        self.edge(&mut at, &self.completed, step.miss_room, &keep[step.level as usize]);
         let (data, label) = step.forward;
         if data > 0 {
             let (label, dependence) =

@@ -19,6 +19,7 @@
 //! E executing    RE   a port                            bw
 //! P completed    EP   the work                          dl1, dmiss, shalu, lgalu
 //!                PP   a line that another fetches       dmiss
+//!                PP   a miss that has to end first      dmiss
 //!                PP   a store's data                    –
 //! C committed    PC   from completion                   –
 //!                CC   in order                          –
@@ -115,6 +116,9 @@ pub struct Step {
     pub fixed: u32,
     /// PP: the micro-op that brings the line which this one reads too, and the cycles after it.
     pub line: (Distance, u32),
+    /// PP: the miss that had to end before this one could begin, because only so many are under
+    /// way at a time, and the cycles after it.
+    pub miss_room: (Distance, u32),
     /// PP: the store whose data it takes (the micro-op with the data; its address is the one
     /// before), and the cycles after it.
     pub forward: (Distance, u32),

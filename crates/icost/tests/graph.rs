@@ -104,7 +104,7 @@ fn the_longest_path_is_the_observed_time() {
     for name in ["icost-table6", "zen4", "icelake-server"] {
         let machine = machine(name);
         for seed in 1..4 {
-            let core = run(&machine, seed, 40, 3000);
+            let core = run(&machine, seed, 40, 1500);
             let graph = core.watcher();
             let times = graph.frozen.times();
             assert_eq!(times[0], (Categories::NONE, graph.observed()), "{name}");

@@ -47,6 +47,8 @@ pub struct Labeller {
     is_first: bool,
     /// The micro-op that brings each line, and how long after its completion the line is there.
     lines: Latest<(u64, u64)>,
+    /// The latest misses, as in `lines`: as many as may be under way.
+    misses: VecDeque<(u64, u64)>,
     /// The micro-op that brought the data last written to each word.
     words: Latest<u64>,
     /// When the latest stores were written, by the graph's own rule.
@@ -82,6 +84,7 @@ impl Labeller {
             taken: VecDeque::new(),
             is_first: true,
             lines: Latest::new(),
+            misses: VecDeque::new(),
             words: Latest::new(),
             written: VecDeque::new(),
             store: (0, 0),
@@ -236,7 +239,30 @@ impl Labeller {
             }
         }
         if own > 0 {
+            self.label_room(life, step);
             self.lines.put(line, (life.sequence, 0));
+            self.miss((life.sequence, 0));
+        }
+    }
+
+    /// The miss that ends before this one begins where as many as may be are under way.
+    fn label_room(&self, life: &Life, step: &mut Step) {
+        let full = self.misses.len() >= self.fixed.misses as usize;
+        let Some(&(first, after)) = self.misses.front().filter(|_| full) else { return };
+        let distance = self.past.distance(first);
+        let Some(past) = self.past.before(distance) else { return };
+        let there = past.completed + after;
+        // As observed there was room, or it waited: its own time begins with the other's end.
+        let own = u64::from(step.hit + step.miss).min(life.completed.saturating_sub(there));
+        if there <= life.completed {
+            step.miss_room = (distance, (after + own) as u32);
+        }
+    }
+
+    fn miss(&mut self, miss: (u64, u64)) {
+        self.misses.push_back(miss);
+        if self.misses.len() > self.fixed.misses as usize {
+            self.misses.pop_front();
         }
     }
 
@@ -293,6 +319,7 @@ impl Labeller {
                 let there = life.issued + u64::from(life.miss_cycles);
                 let after = there.saturating_sub(life.completed);
                 self.lines.put(address >> self.fixed.line_shift, (life.sequence, after));
+                self.miss((life.sequence, after));
             }
         }
         if life.class.is_store_data() {

@@ -230,7 +230,7 @@ fn notes(heard: &Heard, names: &Names) -> Vec<String> {
          of it."
             .to_owned(),
         "The ± is what the choice of windows leaves open. What the graph is off by is not in it: \
-         `repro run icost-accuracy` compares it with really idealised cores."
+         `repro icost-accuracy` compares it with really idealised cores."
             .to_owned(),
         "Not modelled: the kernel, wrong paths, and the clocks of threads against each other."
             .to_owned(),

@@ -5,7 +5,7 @@ use metrology::{Coverage, Estimate};
 
 use super::answer::{Answer, Asked, matters};
 
-/// Of the smaller cost, the part that a serial interaction must take away for one fix to do.
+/// Of a cost, the part that a serial interaction must take away for one fix to do.
 const ENOUGH: f64 = 0.8;
 /// Sentences about pairs.
 const PAIRS: usize = 5;
@@ -30,17 +30,19 @@ pub(super) fn pair_words(asked: &Asked, pair: Categories) -> Option<String> {
     if !matters(icost) {
         return None;
     }
-    let each: Vec<f64> = pair
-        .numbers()
-        .filter_map(|number| costs.whole().cost(Categories::single(number)))
-        .map(|cycles| cycles / costs.cycles().max(1.0))
-        .collect();
-    let smaller = each.iter().copied().fold(f64::INFINITY, f64::min);
+    let share = |number| costs.whole().cost(Categories::single(number)).unwrap_or(0.0);
+    let mut each: Vec<(f64, usize)> =
+        pair.numbers().map(|number| (share(number) / costs.cycles().max(1.0), number)).collect();
+    each.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let &[(smaller, less), (larger, more)] = each.as_slice() else { return None };
+    let name = |number: usize| asked.players.get(number).map_or("?", |p| p.name.as_str());
     let size = 100.0 * icost.value.abs();
     Some(if icost.value > 0.0 {
         format!("fixing both saves {size:.1} % more than the sum")
-    } else if smaller > FREE && -icost.value >= ENOUGH * smaller {
+    } else if -icost.value >= ENOUGH * larger {
         "fixing either is enough".to_owned()
+    } else if smaller > FREE && -icost.value >= ENOUGH * smaller {
+        format!("fixing {} makes {} worth nothing", name(more), name(less))
     } else {
         format!("fixing both saves {size:.1} % less than the sum")
     })
@@ -101,7 +103,7 @@ fn first(asked: &Asked) -> Option<String> {
         let pair = Categories::single(number).union(Categories::single(next));
         if let Some(both) = share(pair) {
             sentence.push_str(&format!(
-                "; then {} saves {:.1} %, where alone it saves {:.1} %",
+                "; after that, fixing {} saves {:.1} %, where alone it saves {:.1} %",
                 name(next),
                 100.0 * (both.value - cost.value),
                 100.0 * alone.value
