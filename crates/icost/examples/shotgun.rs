@@ -1,7 +1,9 @@
 //! The shotgun profiler against the full graph and against really idealised cores, on windows of a
 //! recorded trace: `cargo run --release -p icost --example shotgun TRACE [MACHINE [FACT=VALUE…]]`
 //!
-//! SIMULATE=0 leaves the idealised cores out; SIGNATURE and DETAIL set the rates.
+//! SIMULATE=0 leaves the idealised cores out; SIGNATURE and DETAIL set the rates, WINDOW and EVERY
+//! the windows; with MORE=n only one window of n + 1 is compared, and of the others detailed samples
+//! are taken alone.
 
 use std::collections::BTreeMap;
 
@@ -93,6 +95,17 @@ impl Heard {
             seed: self.windows,
         };
         let monitor = Monitor::new(LabelRecorder::new(fixed), rates).with_truth();
+        if !(self.windows - 1).is_multiple_of(asked("MORE", 0) + 1) {
+            let base = run(Settings::default(), graph(&[], Some(monitor)));
+            let taken = base.watcher().monitor.as_ref().map(|monitor| monitor.samples().clone());
+            let mut samples = taken.unwrap_or_default();
+            samples.signatures.clear();
+            samples.paths.clear();
+            samples.instructions = 0;
+            self.samples.merge(samples);
+            self.window.clear();
+            return;
+        }
         let base = run(Settings::default(), graph(&sets, Some(monitor)));
         for (set, time) in base.watcher().lanes.times() {
             let settings = Settings { ideal: set.ideal(), ..Settings::default() };

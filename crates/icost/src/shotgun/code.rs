@@ -61,7 +61,8 @@ impl CodeBook {
             self.places.insert(code.pc, place);
             let instruction = self.program.instructions.get(place as usize);
             let calls = |flow: Flow| matches!(flow, Flow::Call | Flow::IndirectCall);
-            self.behind_calls.extend(instruction.filter(|i| calls(i.flow)).map(|i| i.next()));
+            self.behind_calls
+                .extend(instruction.filter(|i| calls(i.flow)).map(StaticInstruction::next));
         }
     }
 

@@ -5,6 +5,8 @@
 //! to batch of fragments. The second shows when the same fragments are put together from a fifth
 //! of the detailed samples, five times.
 
+use std::collections::HashMap;
+
 use model::monitor::{DetailedSample, Samples, SignatureSample};
 
 use super::tally::Tally;
@@ -83,10 +85,16 @@ fn time<'a, const L: usize>(
         judge(&fragment);
         if fragment.is_consistent() {
             assembler.add(&fragment, signature, code, |step| lanes.step(step));
-            ends.push(lanes.times().into_iter().map(|(_, time)| time).collect());
+            ends.push(in_order(question.sets, &lanes.times()));
         }
     }
     (ends, assembler)
+}
+
+/// Lanes stand in an order of their own.
+fn in_order(sets: &[Categories], times: &[(Categories, f64)]) -> Vec<f64> {
+    let times: HashMap<Categories, f64> = times.iter().copied().collect();
+    sets.iter().map_while(|set| times.get(set).copied()).collect()
 }
 
 /// From the times at which fragments ended to the times that batches of them took.

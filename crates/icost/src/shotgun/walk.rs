@@ -66,7 +66,7 @@ impl Fragment<'_> {
 /// Calls that are still open at most; older ones are forgotten.
 const CALLS_MAX: usize = 1000;
 /// How often another target is tried before a fragment is given up.
-const RETRIES_MAX: usize = 50;
+const RETRIES_MAX: usize = 1000;
 
 /// An indirect branch that could have gone elsewhere too.
 struct Choice {
@@ -95,15 +95,32 @@ pub fn walk<'a>(
         fragment.flaw.get_or_insert(flaw);
         if flaw == Flaw::NoTarget {
             fragment.flaw = Some(flaw);
-            return fragment;
+            break;
         }
         fragment.retries += 1;
         if fragment.retries > RETRIES_MAX || !walker.back(signature, code, &mut fragment) {
             return fragment;
         }
     }
-    fragment.flaw = None;
+    if fragment.places.len() == signature.bits.len() {
+        fragment.flaw = None;
+    }
+    fragment.details = details(signature, code, database, &fragment.places);
     fragment
+}
+
+/// The sample that speaks for each instruction of a path.
+fn details<'a>(
+    signature: &SignatureSample,
+    code: &CodeBook,
+    database: &mut Database<'a>,
+    places: &[u32],
+) -> Vec<Option<Chosen<'a>>> {
+    let chosen = |(k, &place): (usize, &u32)| {
+        let (around, missing) = signature.around(k);
+        database.closest(&code.at(place)?, around, missing)
+    };
+    places.iter().enumerate().map(chosen).collect()
 }
 
 struct Walker {
@@ -114,12 +131,12 @@ struct Walker {
 
 impl Walker {
     /// Takes the next instruction.
-    fn step<'a>(
+    fn step(
         &mut self,
         signature: &SignatureSample,
         code: &CodeBook,
-        database: &mut Database<'a>,
-        fragment: &mut Fragment<'a>,
+        database: &mut Database<'_>,
+        fragment: &mut Fragment<'_>,
     ) -> Result<(), Flaw> {
         let k = fragment.places.len();
         let bits = signature.bits.get(k).copied().unwrap_or_default();
@@ -129,7 +146,6 @@ impl Walker {
         }
         let (around, missing) = signature.around(k);
         fragment.places.push(known.place);
-        fragment.details.push(database.closest(&known, around, missing));
         if k + 1 == signature.bits.len() {
             return Ok(());
         }
@@ -190,7 +206,6 @@ impl Walker {
                 self.pc = target;
                 self.calls.clone_from(&choice.calls);
                 fragment.places.truncate(choice.len);
-                fragment.details.truncate(choice.len);
                 return true;
             }
             self.choices.pop();
@@ -216,6 +231,8 @@ fn said_by_bits(branch: &Known<'_>, calls: &[u64], bits: &[Bits], code: &CodeBoo
 /// 0 1           missed far away    not a branch that always is
 /// 0 0           no                 not a branch that always is
 /// ```
+///
+/// A jump to what stands right behind it leaves the straight line for nobody to see.
 pub(super) fn is_possible(known: &Known<'_>, bits: Bits) -> bool {
     let flow = known.instruction.flow;
     if known.instruction.has_memory {
@@ -223,8 +240,8 @@ pub(super) fn is_possible(known: &Known<'_>, bits: Bits) -> bool {
     }
     match flow {
         Flow::Next => !bits.first(),
-        Flow::Conditional => true,
-        _ => bits.first(),
+        Flow::Conditional | Flow::IndirectJump => true,
+        _ => bits.first() || known.instruction.target == known.instruction.next(),
     }
 }
 
@@ -235,6 +252,7 @@ pub(super) fn said(known: &Known<'_>, bits: Bits) -> Option<u64> {
         Flow::Conditional if bits.first() => Some(instruction.target),
         Flow::Next | Flow::Conditional => Some(instruction.next()),
         Flow::Jump | Flow::Call => Some(instruction.target),
+        Flow::IndirectJump if !instruction.has_memory && !bits.first() => Some(instruction.next()),
         Flow::Return | Flow::IndirectJump | Flow::IndirectCall => None,
     }
 }

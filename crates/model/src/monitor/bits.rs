@@ -30,7 +30,7 @@ const RESET: u8 = 4;
 impl Bits {
     /// With these values.
     pub fn new(first: bool, second: bool) -> Bits {
-        Bits { raw: u8::from(first) * FIRST | u8::from(second) * SECOND }
+        Bits { raw: (u8::from(first) * FIRST) | (u8::from(second) * SECOND) }
     }
 
     /// From the lowest two bits of a number.

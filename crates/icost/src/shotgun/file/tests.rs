@@ -16,7 +16,11 @@ fn labels(draws: &mut Draws) -> Labels {
         miss: small(1 << 31),
         level: [Kind::Line, Kind::L2, Kind::L3, Kind::Memory][small(4) as usize],
         beyond: small(300),
-        wait: (small(2) == 0).then(|| DispatchWait { from: Wait::Commit, distance: 64, label: 1 }),
+        wait: (small(2) == 0).then_some(DispatchWait {
+            from: Wait::Commit,
+            distance: 64,
+            label: 1,
+        }),
         line: (small(2) == 0).then(|| (link, small(9))),
         forward: (small(2) == 0).then(|| (link, small(9))),
         write: (small(2) == 0).then(|| small(120)),
@@ -35,7 +39,7 @@ fn some() -> SampleFile {
     let detail = |k: u64, draws: &mut Draws| DetailedSample {
         pc: 0x40_0000 + k,
         around: Surroundings(draws.bits() & Surroundings::MASK),
-        target: (k % 3 == 0).then_some(k << 40),
+        target: k.is_multiple_of(3).then_some(k << 40),
         ops: (0..k % 4 + 1).map(|_| labels(draws)).collect(),
     };
     let details = (0..40).map(|k| detail(k, &mut draws)).collect();
