@@ -141,7 +141,10 @@ impl Audience for Logs {
 
     fn thread(&mut self, _: ProcessKey, _: u32) -> Both {
         let core = || FastCore::new(&self.machine, Settings::default());
-        Both { alone: Sliced::new(core(), LOG_CYCLES), switched: Switched::new(core(), self.lines) }
+        Both {
+            alone: Sliced::new(core(), LOG_CYCLES),
+            switched: Switched::new(core(), self.lines, SLICE_CYCLES),
+        }
     }
 
     fn ended(&mut self, _: ProcessKey, _: u32, mut core: Both) {

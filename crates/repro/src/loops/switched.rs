@@ -14,7 +14,7 @@ use model::event::Counts;
 use model::fast::FastCore;
 use model::stream::{Access, BlockId, Code, CoreListener, StaticBlock};
 
-use super::{EVENTS, LOG_CYCLES, Log, SLICE_CYCLES};
+use super::{EVENTS, LOG_CYCLES, Log};
 
 /// Where the handler and its lines lie: nowhere near a program.
 const HANDLER: u64 = 0x6fff_0000_0000;
@@ -30,6 +30,8 @@ pub(super) struct Switched {
     core: FastCore,
     /// Lines that a switch reads.
     lines: u64,
+    /// Cycles of a slice of turns.
+    slice: u64,
     /// Counted so far, the handler left out.
     cycles: u64,
     /// When the next switch is due.
@@ -39,10 +41,10 @@ pub(super) struct Switched {
 }
 
 impl Switched {
-    pub(super) fn new(mut core: FastCore, lines: u64) -> Switched {
+    pub(super) fn new(mut core: FastCore, lines: u64, slice: u64) -> Switched {
         core.translated(BlockId(0), &handler());
         let before = core.counts();
-        Switched { core, lines, cycles: 0, until: SLICE_CYCLES, before, log: Vec::new() }
+        Switched { core, lines, slice, cycles: 0, until: slice, before, log: Vec::new() }
     }
 
     /// Closes the last slice of the log.
@@ -59,7 +61,7 @@ impl Switched {
         self.cycles += slice[0];
         self.log.push(slice);
         if self.cycles >= self.until {
-            self.until = self.cycles + SLICE_CYCLES;
+            self.until = self.cycles + self.slice;
             self.switch();
         }
     }
@@ -123,11 +125,14 @@ mod tests {
     use crate::loops::MISSES;
     use model::core::Settings;
 
+    /// Ten slices of the log.
+    const SLICE_CYCLES: u64 = 10 * LOG_CYCLES;
+
     /// A loop over `lines` lines of its own for so many rounds; misses of every slice of turns.
     fn misses(lines: u64, switch_lines: u64) -> Vec<u64> {
         let machine = super::super::machine().unwrap();
         let core = FastCore::new(&machine, Settings::default());
-        let mut switched = Switched::new(core, switch_lines);
+        let mut switched = Switched::new(core, switch_lines, SLICE_CYCLES);
         let mut block = handler();
         block.instructions.iter_mut().for_each(|code| code.pc -= HANDLER / 2);
         switched.translated(BlockId(0), &block);
