@@ -153,7 +153,7 @@ events! {
     WritebacksL1 = "l1d-writebacks", "Dirty lines that left the first level.";
     WritebacksMemory = "memory-writebacks", "Dirty lines that left the last level.";
     EvictionsL1 = "l1d-evictions", "Lines that left the first-level data cache.";
-    MissWait = "miss-wait-cycles", "Cycles that first-level misses waited for a register.";
+    MissWait = "miss-wait-cycles", "Cycles in which a first-level miss waited for a register.";
     MemoryReads = "memory-reads", "Lines brought from memory, guesses included.";
 }
 

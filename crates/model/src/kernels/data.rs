@@ -171,5 +171,18 @@ pub(super) fn kernels() -> Vec<Kernel> {
             rounds: 2 * LINES,
             counts: vec![(Event::MissWait, 32.0), (Event::Cycles, 32.0)],
         },
+        // Four of them: three wait at any time, which is one cycle of waiting a cycle.
+        Kernel {
+            name: "four chases with one miss at a time",
+            facts: &[("caches.l1d.misses", "1"), ("caches.l2.latency_cycles", "16")],
+            // mov rax,[rax] ; mov rcx,[rcx] ; mov rdx,[rdx] ; mov rbx,[rbx]
+            blocks: vec![block(
+                0x1000,
+                &[CHASE, &[0x48, 0x8b, 0x09], &[0x48, 0x8b, 0x12], &[0x48, 0x8b, 0x1b]],
+            )],
+            round: |k| vec![(0, (0..4).map(|i| load(i, line(4 * k + i as u64))).collect())],
+            rounds: 2 * LINES,
+            counts: vec![(Event::MissWait, 64.0), (Event::Cycles, 64.0)],
+        },
     ]
 }

@@ -71,7 +71,7 @@ pub struct MemoryCounts {
     pub writebacks_memory: u64,
     /// Lines that left the first-level data cache.
     pub evictions_l1: u64,
-    /// Cycles that misses waited for a register.
+    /// Cycles in which a miss waited for a register; several at once count once.
     pub wait_cycles: u64,
     /// Lines brought from memory.
     pub memory_reads: u64,
@@ -87,6 +87,8 @@ pub struct Memory {
     dtlb: Tlb,
     itlb: Tlb,
     l1d_misses: MissFile,
+    /// Until when misses are known to have waited for one of its registers.
+    waited_until: u64,
     l1i_misses: MissFile,
     l2_misses: MissFile,
     l3_misses: Option<MissFile>,
@@ -130,6 +132,7 @@ impl Memory {
             dtlb: Tlb::new(tlbs, &tlbs.l1d, tlbs.l2d.as_ref()),
             itlb: Tlb::new(tlbs, &tlbs.l1i, tlbs.l2i.as_ref()),
             l1d_misses: MissFile::new(caches.l1d.misses as usize),
+            waited_until: 0,
             l1i_misses: MissFile::new(caches.l1i.misses as usize),
             l2_misses: MissFile::new(caches.l2.misses as usize),
             l3_misses: caches.l3.as_ref().map(|l3| MissFile::new(l3.misses as usize)),
@@ -274,7 +277,8 @@ impl Memory {
         self.counts.l2_data += 1;
         let (ready, level) = if TIMED {
             let start = self.l1d_misses.admit(at);
-            self.counts.wait_cycles += start - at;
+            self.counts.wait_cycles += start.saturating_sub(at.max(self.waited_until));
+            self.waited_until = self.waited_until.max(start);
             let (ready, level) = self.beyond::<true>(line, start);
             self.l1d_misses.hold(start, ready);
             (ready, level)
