@@ -84,8 +84,8 @@ pub const ROWS: &[Row] = &[
     Row { name: "dcpi-table", run: dcpi_table::run, smoke: None },
     Row { name: "icost-4a", run: icost::signs::four_a, smoke: None },
     Row { name: "icost-4b", run: icost::signs::four_b, smoke: None },
-    Row { name: "icost-4c", run: icost::signs::four_c, smoke: None },
-    Row { name: "icost-window", run: icost::window::run, smoke: Some(icost::window::smoke) },
+    Row { name: "icost-4c", run: icost::signs::four_c, smoke: Some(icost::signs::four_c_smoke) },
+    Row { name: "icost-window", run: icost::window::run, smoke: None },
     Row { name: "icost-accuracy", run: icost::accuracy::run, smoke: None },
 ];
 

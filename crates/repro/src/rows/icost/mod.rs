@@ -48,11 +48,10 @@ impl Wanted {
     }
 }
 
-/// The answers of all programs by name; what failed is in the result.
-fn answers(
-    context: &Context,
-    wanted: &Wanted,
-) -> Result<(Vec<(String, Answer)>, RowResult), String> {
+/// The answers of programs by name; what failed is in the result.
+type Found = (Vec<(String, Answer)>, RowResult);
+
+fn answers(context: &Context, wanted: &Wanted) -> Result<Found, String> {
     let names = if context.quick { QUICK } else { &[] };
     let (tasks, wrong) = context.tasks(names);
     let version = hear::version(context)?;
@@ -111,10 +110,7 @@ fn find_out(
 }
 
 /// The same on traces of the repository, so that no QEMU is needed.
-fn recorded(
-    context: &Context,
-    wanted: &Wanted,
-) -> Result<(Vec<(String, Answer)>, RowResult), String> {
+fn recorded(context: &Context, wanted: &Wanted) -> Result<Found, String> {
     let mut answers = Vec::new();
     for (name, instructions) in SMOKE {
         let path = context.suite.data.join("traces").join(format!("{name}.trace"));

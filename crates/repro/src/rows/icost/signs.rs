@@ -3,7 +3,7 @@
 use icost::{Categories, Category, Lattice, subsets_up_to};
 use show::{Cell, Column, Row, Table, Tone, Unit};
 
-use super::{Wanted, answers, mean_of};
+use super::{Found, Wanted, answers, mean_of, recorded};
 use crate::context::Context;
 use crate::idealise::{Variant, by_set};
 use crate::result::{Figure, RowResult};
@@ -32,14 +32,31 @@ pub(in crate::rows) fn four_b(context: &Context) -> Result<RowResult, String> {
     row(context, "icost-4b", &[("window.wakeup_cycles", 2)], &signs)
 }
 
+const LONG_MISPREDICT: [(&str, u32); 1] = [("window.mispredict_cycles", 15)];
+const LONG_MISPREDICT_SIGNS: [Signed; 1] = [(Category::Bmisp, Category::Win, 1.0)];
+
 /// With a 15-cycle mispredict loop.
 pub(in crate::rows) fn four_c(context: &Context) -> Result<RowResult, String> {
-    row(
-        context,
-        "icost-4c",
-        &[("window.mispredict_cycles", 15)],
-        &[(Category::Bmisp, Category::Win, 1.0)],
-    )
+    row(context, "icost-4c", &LONG_MISPREDICT, &LONG_MISPREDICT_SIGNS)
+}
+
+/// The same on recorded traces.
+pub(in crate::rows) fn four_c_smoke(context: &Context) -> Result<RowResult, String> {
+    let wanted = wanted("icost-4c", &LONG_MISPREDICT, QUICK_WINDOWS);
+    let found = recorded(context, &wanted)?;
+    Ok(told(found, "recorded", &LONG_MISPREDICT, &LONG_MISPREDICT_SIGNS))
+}
+
+fn wanted(row: &'static str, facts: &[(&str, u32)], windows: usize) -> Wanted {
+    Wanted {
+        row,
+        variants: vec![Variant::table_6(facts)],
+        windows,
+        window_instructions: WINDOW_INSTRUCTIONS,
+        most: Category::ALL.len() as u32,
+        really: false,
+        shotgun: None,
+    }
 }
 
 fn row(
@@ -48,16 +65,13 @@ fn row(
     facts: &[(&str, u32)],
     signs: &[Signed],
 ) -> Result<RowResult, String> {
-    let wanted = Wanted {
-        row: name,
-        variants: vec![Variant::table_6(facts)],
-        windows: if context.quick { QUICK_WINDOWS } else { WINDOWS },
-        window_instructions: WINDOW_INSTRUCTIONS,
-        most: Category::ALL.len() as u32,
-        really: false,
-        shotgun: None,
-    };
-    let (found, mut result) = answers(context, &wanted)?;
+    let windows = if context.quick { QUICK_WINDOWS } else { WINDOWS };
+    let found = answers(context, &wanted(name, facts, windows))?;
+    Ok(told(found, context.size_name(), facts, signs))
+}
+
+fn told(found: Found, size: &str, facts: &[(&str, u32)], signs: &[Signed]) -> RowResult {
+    let (found, mut result) = found;
     let lattices: Vec<(String, Lattice)> = found
         .iter()
         .map(|(name, answer)| (name.clone(), by_set(answer.variants.iter().flatten()).0))
@@ -65,11 +79,10 @@ fn row(
     fill(&mut result, &lattices, signs);
     let facts: Vec<String> = facts.iter().map(|(key, value)| format!("{key} = {value}")).collect();
     result.caption = format!(
-        "{} size; the machine of table 6 with {}; share of all cycles in percent",
-        context.size_name(),
+        "{size} size; the machine of table 6 with {}; share of all cycles in percent",
         facts.join(", ")
     );
-    Ok(result)
+    result
 }
 
 fn fill(result: &mut RowResult, lattices: &[(String, Lattice)], signs: &[Signed]) {

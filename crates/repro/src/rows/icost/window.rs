@@ -3,7 +3,7 @@
 
 use show::{Cell, Column, Row, Table, Tone, Unit};
 
-use super::{Wanted, answers, mean_of, recorded};
+use super::{Wanted, answers, mean_of};
 use crate::context::Context;
 use crate::idealise::{Answer, Times, Variant};
 use crate::result::{Figure, RowResult};
@@ -45,13 +45,6 @@ pub(in crate::rows) fn run(context: &Context) -> Result<RowResult, String> {
     let windows = if context.quick { QUICK_WINDOWS } else { WINDOWS };
     let (found, mut result) = answers(context, &wanted(windows))?;
     fill(&mut result, &found, context.size_name());
-    Ok(result)
-}
-
-/// The same on recorded traces.
-pub(in crate::rows) fn smoke(context: &Context) -> Result<RowResult, String> {
-    let (found, mut result) = recorded(context, &wanted(QUICK_WINDOWS))?;
-    fill(&mut result, &found, "recorded");
     Ok(result)
 }
 
