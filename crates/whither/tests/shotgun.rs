@@ -1,5 +1,5 @@
 //! `whither shotgun` from end to end.
-#![allow(clippy::unwrap_used, reason = "a test may end here")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end here")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
