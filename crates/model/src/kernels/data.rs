@@ -180,7 +180,7 @@ pub(super) fn kernels() -> Vec<Kernel> {
                 0x1000,
                 &[CHASE, &[0x48, 0x8b, 0x09], &[0x48, 0x8b, 0x12], &[0x48, 0x8b, 0x1b]],
             )],
-            round: |k| vec![(0, (0..4).map(|i| load(i, line(4 * k + i as u64))).collect())],
+            round: |k| vec![(0, (0..4).map(|i| load(i, line(4 * k + u64::from(i)))).collect())],
             rounds: 2 * LINES,
             counts: vec![(Event::MissWait, 64.0), (Event::Cycles, 64.0)],
         },
