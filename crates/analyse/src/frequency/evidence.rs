@@ -38,8 +38,9 @@ pub(crate) struct Evidence<'a> {
     pub(crate) longest_stall_cycles: f64,
 }
 
-/// How far the rules of a cluster have proved right, relative to the value, where they said they
-/// trusted it; found on programs that are not in the suite.
+/// How far the rules of a cluster can be believed, relative to the value, by how far they said they
+/// trusted it. Chosen by hand with modelled runs of the suite in view, so that the suite alone cannot
+/// say how well it is chosen.
 fn rule_error(confidence: Confidence) -> f64 {
     match confidence {
         Confidence::High => 0.03,

@@ -1,5 +1,5 @@
 //! What many idealisations cost beside one:
-//! `cargo run --release -p icost --example speed TRACE [MACHINE]`
+//! `cargo run --release -p icost --example lane_speed TRACE [MACHINE]`
 //!
 //! *One* is one evaluation and the modelled run that it needs: the one-pass core, labels and a
 //! single lane. The graph alone is printed too, on steps that are there already.
