@@ -12,8 +12,13 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::failure::{ERROR, Failure};
+
+/// A daemon that lives holds its lock for longer than all of these together.
+const LOCK_TRIES: u32 = 50;
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
 /// Where the daemon of this host keeps its things.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -70,10 +75,18 @@ impl Room {
             .mode(0o600)
             .open(&path)
             .map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(self.taken(&mut file)),
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        let mut tries = 0;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                // Whoever only asks whether there is a daemon holds it for a moment, too.
+                Err(TryLockError::WouldBlock) if tries < LOCK_TRIES => {
+                    tries += 1;
+                    std::thread::sleep(BETWEEN_TRIES);
+                }
+                Err(TryLockError::WouldBlock) => return Err(self.taken(&mut file)),
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+            }
         }
         // Who holds it, for whoever comes second. A full disk does not stop us from collecting.
         let _ = file
