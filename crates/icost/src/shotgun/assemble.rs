@@ -28,6 +28,8 @@ pub struct Assembler {
     count: u64,
     writers: [u64; Reg::COUNT],
     reaches: Reaches,
+    /// The latest misses of their own: as many as may be under way.
+    misses: VecDeque<u64>,
     /// The pc and the first micro-op of the last instructions.
     past: VecDeque<(u64, u64)>,
     /// Instructions without a detailed sample, and all.
@@ -46,6 +48,7 @@ impl Assembler {
             count: 0,
             writers: [NOBODY; Reg::COUNT],
             reaches: Reaches::new(fixed),
+            misses: VecDeque::new(),
             past: VecDeque::with_capacity(SPAN),
             inferred: 0,
             instructions: 0,
@@ -118,6 +121,7 @@ impl Assembler {
         self.reaches.label(known, (op, is_first), labels.stands, &mut step);
         self.link_operands(op, labels, &mut step);
         self.link_memory(labels, &mut step);
+        self.link_room(&mut step);
         self.remember(op);
         step
     }
@@ -148,6 +152,21 @@ impl Assembler {
                 step.forward = (distance, label);
             }
         }
+    }
+
+    /// The miss that ends before this one begins: where everything else is idealised, the number
+    /// that may be under way is what is left.
+    fn link_room(&mut self, step: &mut Step) {
+        if step.miss == 0 || step.line.0 > 0 {
+            return;
+        }
+        if self.misses.len() >= self.fixed.misses as usize
+            && let Some(first) = self.misses.pop_front()
+        {
+            let distance = u32::try_from(self.count - first).unwrap_or(0);
+            step.miss_room = (distance, step.hit + step.miss);
+        }
+        self.misses.push_back(self.count);
     }
 
     /// The distance to a linked micro-op; 0 if it is not in sight.
