@@ -12,7 +12,7 @@ use crate::result::{Figure, RowResult};
 /// MPX's lengths.
 const POWERS: std::ops::RangeInclusive<u32> = 17..=24;
 /// The longest of a look, in all threads together.
-const QUICK_POWER: u32 = 21;
+const QUICK_POWER: u32 = 20;
 /// Orders of turns that are tried.
 const SEEDS: u64 = 20;
 
