@@ -151,6 +151,64 @@ fn a_compiler_is_followed_into_its_parts() {
     assert!(programs.contains("/cc1\"") && programs.contains("as\""), "{programs}");
 }
 
+/// What a refused program gets: its status and the one sentence.
+fn refused(program: &str, path: Option<&str>) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_whither"));
+    command.args(["model", "--machine", "zen4", "--", program]);
+    if let Some(path) = path {
+        command.env("PATH", path);
+    }
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(output.stdout.is_empty());
+    (output.status.code(), said)
+}
+
+#[test]
+fn what_cannot_be_modelled_gets_one_sentence_and_the_status_that_env_gives() {
+    if !can_model() {
+        return;
+    }
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new("refused");
+    let put = |name: &str, bytes: &[u8]| {
+        let path = folder.0.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    // The start of an ELF header: class, byte order, version, and at 18 the processor.
+    let elf = |class: u8, processor: u8| {
+        let mut bytes = vec![0x7f, b'E', b'L', b'F', class, 1, 1];
+        bytes.resize(18, 0);
+        bytes.push(processor);
+        bytes.resize(200, 0);
+        bytes
+    };
+    let cases: [(&str, Vec<u8>, i32, &str); 5] = [
+        ("text", b"neither\n".to_vec(), 126, "neither an ELF executable nor a script"),
+        ("elf32", elf(1, 3), 126, "only x86-64 can be traced"),
+        ("arm64", elf(2, 183), 126, "ELF machine 183"),
+        ("cut", b"\x7fELF\x02".to_vec(), 126, ""),
+        ("script", b"#!/no/such/interpreter\n".to_vec(), 127, "/no/such/interpreter"),
+    ];
+    for (name, bytes, status, words) in cases {
+        let (code, said) = refused(&put(name, &bytes), None);
+        assert_eq!(code, Some(status), "{name}: {said}");
+        assert!(said.contains(words), "{name}: {said}");
+    }
+    let (code, said) = refused("/no/such/program", None);
+    assert_eq!((code, said.contains("no such program")), (Some(127), true), "{said}");
+    // No qemu at all, and one that knows no plugins.
+    let empty = folder.0.to_str().unwrap();
+    let (code, said) = refused("/bin/true", Some(empty));
+    assert_eq!((code, said.contains("not installed")), (Some(125), true), "{said}");
+    put("qemu-x86_64", b"#!/bin/sh\necho usage\nexit 1\n");
+    let (code, said) = refused("/bin/true", Some(empty));
+    assert_eq!((code, said.contains("without plugins")), (Some(125), true), "{said}");
+}
+
 #[test]
 fn a_killed_program_keeps_what_was_counted() {
     let folder = Folder::new("killed");

@@ -199,8 +199,10 @@ fn store_buffer(work: Work) -> Option<Bound> {
 /// retires, so what remains is the way through the queue.
 fn forward(scene: &Scene<'_>, work: Work) -> Option<Bound> {
     let window = &scene.machine.window;
-    let way = f64::from(window.store_forward_cycles.max(window.renamed_forward_cycles));
-    let cycles = way + own(scene, work);
+    let forwarded = window.store_forward_cycles.max(window.renamed_forward_cycles);
+    // A load that the store has only part of goes to the cache once that is written.
+    let blocked = scene.machine.caches.l1d.latency_cycles + window.blocked_forward_cycles;
+    let cycles = f64::from(forwarded.max(blocked)) + own(scene, work);
     let cause = DynamicCause::Forward;
     work.is_load.then_some(Bound { cause, cycles, responsible: None })
 }

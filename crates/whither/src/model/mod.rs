@@ -21,9 +21,10 @@ use model::machine::Machine;
 use tracer::launch::{Finished, Launch, LaunchError};
 use tracer::modelled::ModelAsk;
 use tracer::settings::Listener;
+use vocab::Count;
 
 use crate::cli::ModelJob;
-use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, RUN_FAILED};
+use crate::failure::{Failure, RUN_FAILED};
 use crate::output::Output;
 use crate::run::Images;
 
@@ -62,7 +63,18 @@ pub(crate) fn run_modelled_in(job: &ModelJob, around: Launch) -> Result<Modelled
         settings: job.settings,
     };
     let finished = launch_in(job, Listener::Model(ask), around)?;
-    Ok(ModelledRun::read(&finished, &job.machine))
+    counted(ModelledRun::read(&finished, &job.machine))
+}
+
+/// A program that ended well has run instructions. If none was counted, the tracer did not take the
+/// machine's description, and zeros would be passed off as counts.
+fn counted(run: ModelledRun) -> Result<ModelledRun, Failure> {
+    let is_empty = run.instructions() == 0 && run.untimed == Count::ZERO;
+    if is_empty && run.exit.is_some_and(|exit| exit.success()) {
+        let why = "the program ran, but the tracer in this binary counted nothing of it";
+        return Err(Failure::new(RUN_FAILED, why).remedy("rebuild whither: its parts do not fit"));
+    }
+    Ok(run)
 }
 
 pub(crate) fn launch(job: &ModelJob, listener: Listener) -> Result<Finished, Failure> {
@@ -115,10 +127,8 @@ fn default_machine() -> String {
 
 /// Why a program could not be run under the tracer.
 pub(crate) fn failure(error: LaunchError) -> Failure {
-    use tracer::launch::target::TargetError;
     let status = match &error {
-        LaunchError::Target(TargetError::NotFound(_)) => NOT_FOUND,
-        LaunchError::Target(_) => NOT_EXECUTABLE,
+        LaunchError::Target(why) => why.exit_status(),
         _ => RUN_FAILED,
     };
     let remedy = match &error {
@@ -126,4 +136,24 @@ pub(crate) fn failure(error: LaunchError) -> Failure {
         _ => "",
     };
     Failure::new(status, error.to_string()).remedy(remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    use super::*;
+
+    #[test]
+    fn a_run_that_counted_nothing_is_no_report_of_zeros() {
+        let machine = Machine::named("zen4").unwrap();
+        let empty = |raw| {
+            ModelledRun::of(Some(ExitStatus::from_raw(raw)), &BTreeMap::new(), &machine)
+        };
+        assert!(counted(empty(0)).unwrap_err().sentence().contains("counted nothing"));
+        // One that was killed may have come to nothing.
+        assert!(counted(empty(9)).is_ok());
+    }
 }

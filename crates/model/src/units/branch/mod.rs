@@ -5,7 +5,7 @@ mod tage;
 mod targets;
 
 use direction::Direction;
-use targets::{Indirect, Returns};
+use targets::{Indirect, Near, Returns};
 
 use super::cache::Cache;
 use crate::machine::BranchFacts;
@@ -22,6 +22,8 @@ pub struct Verdict {
     pub resteered: bool,
     /// An indirect branch went elsewhere than the target buffer said.
     pub retargeted: bool,
+    /// A taken branch was not among those that fetch follows without a bubble.
+    pub far: bool,
 }
 
 /// A branch that has executed.
@@ -44,6 +46,7 @@ pub struct Branch {
 pub struct Predictor {
     direction: Direction,
     targets: Cache<u64>,
+    near: Option<Near>,
     indirect: Option<Indirect>,
     returns: Returns,
 }
@@ -55,6 +58,7 @@ impl Predictor {
         Predictor {
             direction: Direction::new(facts),
             targets: Cache::new(facts.btb_entries as usize, facts.btb_ways as usize),
+            near: Near::new(facts),
             indirect: (indirect > 0).then(|| Indirect::new(indirect)),
             returns: Returns::new(facts.return_stack as usize),
         }
@@ -63,6 +67,13 @@ impl Predictor {
     /// Predicts a branch, learns what it did, and says what was wrong.
     #[inline]
     pub fn observe(&mut self, branch: &Branch) -> Verdict {
+        let verdict = self.judge(branch);
+        let near = self.near.as_mut().filter(|_| branch.taken);
+        Verdict { far: near.is_some_and(|near| !near.observe(branch.pc)), ..verdict }
+    }
+
+    #[inline]
+    fn judge(&mut self, branch: &Branch) -> Verdict {
         match branch.flow {
             Flow::Conditional => self.conditional(branch),
             Flow::Jump => self.direct(branch),
@@ -112,11 +123,7 @@ impl Predictor {
         if mispredicted || held.is_none() {
             self.learn_target(branch);
         }
-        Verdict {
-            mispredicted,
-            retargeted: held != Some(branch.target),
-            ..Verdict::default()
-        }
+        Verdict { mispredicted, retargeted: held != Some(branch.target), ..Verdict::default() }
     }
 
     /// Remembers a target; returns whether it was unknown.

@@ -30,8 +30,8 @@ const QUICK: [&str; 12] = [
 const MODELLED_INSTRUCTIONS: u64 = 2_000_000;
 /// A stream goes once round its arena before anything counts.
 const STREAM_ITERATIONS: u64 = 600_000;
-/// Cycles by which the longer native run is longer.
-const NATIVE_CYCLES: f64 = 4e8;
+/// Cycles by which the longer native run is longer, at least.
+const NATIVE_CYCLES: f64 = 3e8;
 
 /// One loop as `micro --list` tells it.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,8 +93,8 @@ fn line(asked: &Asked<'_>, micro: &Micro, directory: &Path) -> Result<Line, Stri
     let short = micro.short();
     let (less, more) = (asked.model(&task(short)?)?, asked.model(&task(3 * short)?)?);
     let modelled =
-        Modelled { cycles: (more.cycles - less.cycles) / (2 * short) as f64, cause: more.cause };
-    let long = short + (NATIVE_CYCLES / modelled.cycles.max(0.1)) as u64;
+        Modelled { cycles: (more.cycles - less.cycles) / (2 * short) as f64, ..more };
+    let long = short + native_iterations(modelled.cycles);
     let native = native_cycles(asked, &task(short)?, &task(long)?, long - short)?;
     let is_clock = micro.name == DEFINES_THE_CLOCK;
     Ok(Line {
@@ -104,6 +104,12 @@ fn line(asked: &Asked<'_>, micro: &Micro, directory: &Path) -> Result<Line, Stri
         native,
         unscored: is_clock.then(|| "no: it is how the clock is told".to_owned()),
     })
+}
+
+/// Iterations by which the longer native run is longer: a power of two, so that a model that has
+/// changed a little still finds what the machine took.
+fn native_iterations(modelled_cycles: f64) -> u64 {
+    ((NATIVE_CYCLES / modelled_cycles.max(0.1)) as u64).max(1).next_power_of_two()
 }
 
 /// Native cycles an iteration, from the CPU time by which the longer run takes longer: what the
@@ -142,5 +148,12 @@ mod tests {
         assert_eq!((micro.name.as_str(), micro.short()), ("stream-page", 600_000));
         assert_eq!(micro_of("chains chain-lea 18").unwrap().short(), 111_111);
         assert_eq!(micro_of("chains chain-lea"), None);
+    }
+
+    #[test]
+    fn a_model_that_has_changed_a_little_asks_for_the_same_native_run() {
+        assert_eq!(native_iterations(32.0), 1 << 24);
+        assert_eq!(native_iterations(32.0), native_iterations(35.0));
+        assert_eq!(native_iterations(1e12), 1);
     }
 }

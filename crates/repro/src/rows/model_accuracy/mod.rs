@@ -37,6 +37,9 @@ const COLUMNS: [Column; 10] = [
     Column::text("scored", "scored"),
 ];
 
+/// Lines that are further off get a sentence of their own.
+const FAR: f64 = 0.15;
+
 /// Modelled beside native.
 #[derive(Debug)]
 struct Line {
@@ -52,8 +55,15 @@ struct Line {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Modelled {
     cycles: f64,
-    /// The largest part of the CPI stack.
-    cause: String,
+    /// The CPI stack: causes and their shares of the cycles, the largest first.
+    stack: Vec<(String, f64)>,
+}
+
+impl Modelled {
+    /// What most of the cycles went to.
+    fn cause(&self) -> &str {
+        self.stack.first().map_or("", |(cause, _)| cause)
+    }
 }
 
 impl Line {
@@ -132,6 +142,7 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
         scored.len(),
         over_programs.len()
     ));
+    result.notes.extend(micros.iter().chain(&programs).filter_map(explained));
     for line in micros.iter().chain(&programs) {
         result.detail.rows.push(Row::Cells(Tone::Plain, cells(line)));
     }
@@ -175,8 +186,28 @@ impl Asked<'_> {
 fn report(path: &std::path::Path) -> Option<Modelled> {
     let report: Value = serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()?;
     let cycles = report.get("run")?.get("cycles")?.as_f64().filter(|cycles| *cycles > 0.0)?;
-    let top = report.get("cpi_stack").and_then(|stack| stack.get(0)?.get("cause")?.as_str());
-    Some(Modelled { cycles, cause: top.unwrap_or_default().to_owned() })
+    let parts = report.get("cpi_stack").and_then(Value::as_array).into_iter().flatten();
+    let share = |part: &Value| {
+        let cause = part.get("cause")?.as_str()?.to_owned();
+        Some((cause, part.get("cycles")?.as_f64()? / cycles))
+    };
+    Some(Modelled { cycles, stack: parts.filter_map(share).collect() })
+}
+
+/// What is known of a line that is further off than the goal lets the most of them be.
+fn explained(line: &Line) -> Option<String> {
+    let error = line.scored().filter(|error| error.abs() > FAR)?;
+    let mostly: Vec<String> = line.modelled.stack.iter().take(3).map(told).collect();
+    let spread = line.native.spread().zip(line.native_cycles());
+    let native = spread.map_or_else(String::new, |(far, middle)| {
+        format!("; native runs lie up to {:.0} % from their median", 100.0 * far / middle)
+    });
+    let mostly = mostly.join(", ");
+    Some(format!("{} {:+.1} %: the model spends {mostly}{native}", line.name, 100.0 * error))
+}
+
+fn told((cause, share): &(String, f64)) -> String {
+    format!("{:.0} % on {}", 100.0 * share, cause.replace('_', " "))
 }
 
 /// The value that a share `p` of sorted values does not exceed.
@@ -204,7 +235,7 @@ fn cells(line: &Line) -> Vec<Cell> {
         line.error().map_or_else(why, |error| Cell::Number(error, Unit::Share)),
         Cell::Number(line.native.values.len() as f64, Unit::Number),
         Cell::Number(line.native.dropped as f64, Unit::Number),
-        Cell::text(&line.modelled.cause),
+        Cell::text(line.modelled.cause()),
         Cell::text(line.unscored.clone().unwrap_or_else(|| "yes".to_owned())),
     ]
 }
@@ -218,10 +249,18 @@ mod tests {
         let line = |values: &[f64]| Line {
             kind: String::new(),
             name: String::new(),
-            modelled: Modelled { cycles: 110.0, cause: String::new() },
+            modelled: Modelled {
+                cycles: 110.0,
+                stack: vec![("data_tlb".to_owned(), 0.75), ("l2".to_owned(), 0.25)],
+            },
             native: Kept { values: values.to_vec(), dropped: 0 },
             unscored: None,
         };
+        // A tenth off needs no words; twice as much as the machine takes does.
+        assert_eq!(explained(&line(&[100.0])), None);
+        let words = explained(&line(&[50.0, 60.0, 55.0])).unwrap();
+        assert!(words.contains("+100.0 %: the model spends 75 % on data tlb, 25 % on l2"), "{words}");
+        assert!(words.ends_with("native runs lie up to 9 % from their median"), "{words}");
         assert!((line(&[90.0, 100.0, 900.0]).error().unwrap() - 0.1).abs() < 1e-12);
         assert!((line(&[120.0, 80.0]).error().unwrap() - 0.1).abs() < 1e-12);
         assert_eq!(line(&[]).error(), None);
