@@ -87,6 +87,13 @@ impl<W: Watcher> FastCore<W> {
         (&mut self.engine.memory, &mut self.predictor)
     }
 
+    /// Lines of code ran past untimed, in this order: those decoded last are at hand.
+    pub(crate) fn pass(&mut self, addresses: &mut dyn Iterator<Item = u64>) {
+        for pc in addresses {
+            self.engine.front.pass(pc);
+        }
+    }
+
     /// What has been translated.
     pub fn program(&self) -> &Program {
         &self.program

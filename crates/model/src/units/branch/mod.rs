@@ -8,6 +8,7 @@ use direction::Direction;
 use targets::{Indirect, Returns};
 
 use super::cache::Cache;
+use super::newest::Newest;
 use crate::machine::BranchFacts;
 use crate::uop::Flow;
 
@@ -44,6 +45,8 @@ pub struct Branch {
 pub struct Predictor {
     direction: Direction,
     targets: Cache<u64>,
+    /// The branch used last in each set, and its target.
+    newest: Newest<(u64, u64)>,
     indirect: Option<Indirect>,
     returns: Returns,
 }
@@ -52,9 +55,11 @@ impl Predictor {
     /// An untrained predictor.
     pub fn new(facts: &BranchFacts) -> Predictor {
         let indirect = facts.indirect_entries as usize;
+        let targets = Cache::new(facts.btb_entries as usize, facts.btb_ways as usize);
         Predictor {
             direction: Direction::new(facts),
-            targets: Cache::new(facts.btb_entries as usize, facts.btb_ways as usize),
+            newest: Newest::new(targets.sets(), (u64::MAX, 0)),
+            targets,
             indirect: (indirect > 0).then(|| Indirect::new(indirect)),
             returns: Returns::new(facts.return_stack as usize),
         }
@@ -117,6 +122,11 @@ impl Predictor {
     /// Remembers a target; returns whether it was unknown.
     #[inline]
     fn learn_target(&mut self, branch: &Branch) -> bool {
+        let noted = (branch.pc, branch.target);
+        if self.newest.of(branch.pc) == Some(noted) {
+            return false;
+        }
+        self.newest.note(branch.pc, noted);
         match self.targets.touch(branch.pc) {
             Some(target) => {
                 let unknown = *target != branch.target;
@@ -131,5 +141,7 @@ impl Predictor {
     }
 }
 
+#[cfg(test)]
+mod plainly;
 #[cfg(test)]
 mod tests;
