@@ -187,8 +187,7 @@ impl Warmer {
     pub(crate) fn settle(&mut self, next: u64) {
         let Some(place) = self.open.take() else { return };
         let outline = &self.outlines[place as usize];
-        // Without a decision in between: which way it went is as hard to guess for the host.
-        let taken = (next != outline.next) | (outline.target == next);
+        let taken = outline.flow.is_taken(next, outline.next, outline.target);
         let branch = Branch {
             pc: outline.last,
             flow: outline.flow,
