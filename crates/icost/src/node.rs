@@ -1,5 +1,6 @@
 //! A node's times in every lane.
 
+use crate::chunk::Chunk;
 use crate::history::SPAN;
 
 /// Words of a cache line: rows begin with one, so that no vector straddles two.
@@ -45,10 +46,11 @@ impl<const L: usize> Node<L> {
 
     /// Writes a row.
     #[inline(always)]
-    pub(crate) fn put(&mut self, place: usize, times: &[u32; L]) {
+    pub(crate) fn put<C: Chunk>(&mut self, place: usize, times: &[u32; L]) {
         let from = self.start + (place & self.mask) * L;
-        if let Some(row) = self.words.get_mut(from..).and_then(|rest| rest.first_chunk_mut()) {
-            *row = *times;
+        let Some(row) = self.words.get_mut(from..from + L) else { return };
+        for lane in (0..L).step_by(C::LANES) {
+            C::load(&times[lane..]).store(&mut row[lane..]);
         }
     }
 

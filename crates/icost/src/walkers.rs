@@ -1,9 +1,18 @@
 //! Page walkers, given out anew in every lane.
 //!
 //! Each lane knows when its walkers are free, the soonest first. Walks come in program order and
-//! take the one that is free first.
+//! take the one that is free first. As in the core, a walker is free again with the spell in which
+//! its walk ends.
+
+use model::units::misses::SPELL_CYCLES;
 
 use crate::step::Walk;
+
+/// When a walker that walks until a time may be taken again.
+#[inline(always)]
+pub(crate) fn free_after(end: u32) -> u32 {
+    end & !(SPELL_CYCLES as u32 - 1)
+}
 
 /// When each walker is free, by lane.
 #[derive(Clone, Debug)]
@@ -27,7 +36,7 @@ impl<const L: usize> Walkers<L> {
             let start = issued[lane].max(soonest[lane] & keep[lane] & wait);
             end[lane] = start + (walk.cycles & keep[lane]);
             // Who walks nothing leaves the walker as it was.
-            let until = end[lane].max(soonest[lane]);
+            let until = free_after(end[lane]).max(soonest[lane]);
             next[lane] = (until & keep[lane]) | (soonest[lane] & !keep[lane]);
         }
         self.put(next);
@@ -66,10 +75,10 @@ mod tests {
         let keep = [u32::MAX, 0];
         assert_eq!(walkers.take(WALK, &keep, &[10, 10]), [40, 10]);
         assert_eq!(walkers.take(WALK, &keep, &[12, 12]), [42, 12]);
+        // Both are free at 40; the fourth ends at 70, and its walker is free at 64.
         assert_eq!(walkers.take(WALK, &keep, &[13, 13]), [70, 13]);
         assert_eq!(walkers.take(WALK, &keep, &[100, 100]), [130, 100]);
-        // In order of time, who comes late takes what is free.
-        assert_eq!(walkers.take(WALK, &keep, &[50, 50]), [100, 50]);
+        assert_eq!(walkers.take(WALK, &keep, &[50, 50]), [94, 50]);
     }
 
     #[test]
@@ -79,6 +88,6 @@ mod tests {
         let early = Walk { waits: false, ..WALK };
         assert_eq!(walkers.take(early, &[u32::MAX], &[50]), [80]);
         // It leaves the walker to whom it belongs.
-        assert_eq!(walkers.take(WALK, &[u32::MAX], &[90]), [160]);
+        assert_eq!(walkers.take(WALK, &[u32::MAX], &[90]), [158]);
     }
 }

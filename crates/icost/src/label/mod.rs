@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use model::core::{Life, NOBODY};
 use model::machine::Class;
 use model::units::Level;
+use model::units::misses::SPELL_CYCLES;
 use model::uop::Flow;
 
 use crate::Kind;
@@ -49,6 +50,8 @@ pub struct Labeller {
     lines: Latest<(u64, u64)>,
     /// The latest misses, as in `lines`: as many as may be under way.
     misses: VecDeque<(u64, u64)>,
+    /// When the first was dispatched.
+    origin: u64,
     /// When each page walker is free, the soonest first.
     walkers: VecDeque<u64>,
     /// The micro-op that brought the data last written to each word.
@@ -87,6 +90,7 @@ impl Labeller {
             is_first: true,
             lines: Latest::new(),
             misses: VecDeque::new(),
+            origin: 0,
             walkers: VecDeque::from(vec![0; fixed.walkers as usize]),
             words: Latest::new(),
             written: VecDeque::new(),
@@ -112,6 +116,8 @@ impl Labeller {
                 self.label_fetch(life, &last, &mut step);
             }
             self.label_dispatch(life, &last, &mut step);
+        } else {
+            self.origin = life.dispatched;
         }
         self.label_readiness(life, &mut step);
         self.label_work(life, &mut step);
@@ -252,6 +258,12 @@ impl Labeller {
         }
     }
 
+    /// When a walker is free again, by the graph's clock, which begins with the first dispatch.
+    fn walker_free(&self, end: u64) -> u64 {
+        let since = end.saturating_sub(self.origin);
+        self.origin + (since & !(SPELL_CYCLES - 1))
+    }
+
     /// The walk of the page tables that a translation took, if it took one.
     fn label_walk(&mut self, life: &Life, holds_up: bool) -> Option<Walk> {
         let cycles = life.translation_cycles.min(life.miss_cycles);
@@ -263,7 +275,7 @@ impl Labeller {
         // The core gives walkers out in the order of time: where it went ahead, no edge stands.
         let waits = free < end;
         let start = if waits { life.issued.max(free) } else { life.issued };
-        let until = end.max(free);
+        let until = self.walker_free(end).max(free);
         let place = self.walkers.partition_point(|&other| other < until);
         self.walkers.insert(place, until);
         Some(Walk { cycles: (end - start) as u32, waits, holds_up })

@@ -11,12 +11,32 @@
 //! nothing stands in.
 
 use super::Lanes;
+use crate::Kind;
 use crate::chunk::Chunk;
 use crate::history::IDEAL_WINDOW;
 use crate::node::Node;
 use crate::player::Keep;
 use crate::step::{Step, Wait};
-use crate::Kind;
+
+/// When the micro-op that is under way passes each node. One set is kept and filled again and
+/// again, so that nothing is cleared or copied for each.
+#[derive(Clone, Debug)]
+pub(super) struct Times<const L: usize> {
+    arrived: [u32; L],
+    dispatched: [u32; L],
+    issued: [u32; L],
+    walked: [u32; L],
+    completed: [u32; L],
+    committed: [u32; L],
+    written: [u32; L],
+}
+
+impl<const L: usize> Default for Times<L> {
+    fn default() -> Times<L> {
+        let [arrived, dispatched, issued, walked, completed, committed, written] = [[0; L]; 7];
+        Times { arrived, dispatched, issued, walked, completed, committed, written }
+    }
+}
 
 /// An edge whose beginning is found.
 #[derive(Clone, Copy)]
@@ -39,11 +59,7 @@ impl<'a, const L: usize> Edge<'a, L> {
 
     /// The same, or one that holds nobody up.
     #[inline(always)]
-    fn of(
-        from: (&'a Node<L>, usize),
-        edge: (u32, u32),
-        keep: &'a [u32; L],
-    ) -> Edge<'a, L> {
+    fn of(from: (&'a Node<L>, usize), edge: (u32, u32), keep: &'a [u32; L]) -> Edge<'a, L> {
         Edge::found(from, edge, keep).unwrap_or(Edge { from: &Node::<L>::NOTHING, label: 0, keep })
     }
 
@@ -86,7 +102,8 @@ struct Arrival<'a, const L: usize> {
 impl<'a, const L: usize> Arrival<'a, L> {
     #[inline(always)]
     fn of(lanes: &'a Lanes<L>, step: &Step, keep: &'a Keep<L>) -> Arrival<'a, L> {
-        let (arrived, dispatched) = ((&lanes.arrived, lanes.count), (&lanes.dispatched, lanes.count));
+        let (arrived, dispatched) =
+            ((&lanes.arrived, lanes.count), (&lanes.dispatched, lanes.count));
         let (window, width) = (&keep[Kind::Window as usize], &keep[Kind::Width as usize]);
         let front = lanes.fixed.front;
         // The fault is the branch's, which is the instruction before.
@@ -203,7 +220,8 @@ struct Rest<'a, const L: usize> {
 impl<'a, const L: usize> Rest<'a, L> {
     #[inline(always)]
     fn of(lanes: &'a Lanes<L>, step: &Step, keep: &'a Keep<L>) -> Rest<'a, L> {
-        let (completed, committed) = ((&lanes.completed, lanes.count), (&lanes.committed, lanes.count));
+        let (completed, committed) =
+            ((&lanes.completed, lanes.count), (&lanes.committed, lanes.count));
         let (data, label) = step.forward;
         let address = if data > 0 { data + 1 } else { 0 };
         let dependence = &keep[Kind::Dependence as usize];
@@ -253,52 +271,54 @@ impl<const L: usize> Lanes<L> {
     /// Adds a micro-op, some lanes at a time: as many as divide all of them.
     #[inline(always)]
     pub(super) fn advance<C: Chunk>(&mut self, step: &Step) {
-        let (arrived, dispatched, ready) = self.enter::<C>(step);
+        let Some(mut row) = self.row.take() else { return };
+        self.enter::<C>(step, &mut row);
         let keep = self.keeps.of(step.instruction);
-        let mut issued = ready;
         match &mut self.ports {
-            Some(ports) if step.ports.0 != 0 => ports.take(&mut issued, step.ports),
+            Some(ports) if step.ports.0 != 0 => ports.take(&mut row.issued, step.ports),
             Some(_) => {}
             None => {
                 for lane in (0..L).step_by(C::LANES) {
                     let wait = kept(step.contention, &keep[Kind::Ports as usize], lane);
-                    C::load(&ready[lane..]).plus(wait).store(&mut issued[lane..]);
+                    C::load(&row.issued[lane..]).plus(wait).store(&mut row.issued[lane..]);
                 }
             }
         }
-        let mut addressed = issued;
+        let mut addressed = &row.issued;
         if let Some(walk) = step.walk {
-            let there = self.walkers.take(walk, &keep[Kind::Translation as usize], &issued);
+            let translation = &keep[Kind::Translation as usize];
+            row.walked = self.walkers.take(walk, translation, &row.issued);
             if walk.holds_up {
-                addressed = there;
+                addressed = &row.walked;
             }
         }
         let rest = Rest::of(self, step, keep);
-        let (mut completed, mut committed) = ([0; L], [0; L]);
         for lane in (0..L).step_by(C::LANES) {
             let done = rest.complete(step, C::load(&addressed[lane..]), lane);
-            done.store(&mut completed[lane..]);
-            rest.commit(self.fixed.to_retire, step, done, lane).store(&mut committed[lane..]);
+            done.store(&mut row.completed[lane..]);
+            let out = rest.commit(self.fixed.to_retire, step, done, lane);
+            out.store(&mut row.committed[lane..]);
         }
         if let Some(cycles) = step.write {
-            self.write::<C>(cycles, step, &committed);
+            self.write::<C>(cycles, step, &mut row);
         }
-        self.arrived.put(self.count, &arrived);
-        self.dispatched.put(self.count, &dispatched);
-        self.issued.put(self.count, &issued);
-        self.completed.put(self.count, &completed);
-        self.committed.put(self.count, &committed);
+        self.arrived.put::<C>(self.count, &row.arrived);
+        self.dispatched.put::<C>(self.count, &row.dispatched);
+        self.issued.put::<C>(self.count, &row.issued);
+        self.completed.put::<C>(self.count, &row.completed);
+        self.committed.put::<C>(self.count, &row.committed);
         self.last = step.instruction;
         self.count += 1;
+        self.row = Some(row);
     }
 
     /// When it is at hand, dispatched and ready.
     #[inline(always)]
-    fn enter<C: Chunk>(&self, step: &Step) -> ([u32; L], [u32; L], [u32; L]) {
-        let (mut arrived, mut dispatched, mut ready) = ([0; L], [0; L], [self.fixed.to_issue; L]);
+    fn enter<C: Chunk>(&self, step: &Step, row: &mut Times<L>) {
         // The first begins the graph with its dispatch, and nobody is before it.
         if self.count == 0 {
-            return (arrived, dispatched, ready);
+            *row = Times { issued: [self.fixed.to_issue; L], ..Times::default() };
+            return;
         }
         let keep = self.keeps.of(step.instruction);
         let arrival = Arrival::of(self, step, keep);
@@ -315,9 +335,9 @@ impl<const L: usize> Lanes<L> {
         }
         for lane in (0..L).step_by(C::LANES) {
             let at: C = arrival.time(step, lane);
-            at.store(&mut arrived[lane..]);
+            at.store(&mut row.arrived[lane..]);
             let at = dispatch.time(at, lane);
-            at.store(&mut dispatched[lane..]);
+            at.store(&mut row.dispatched[lane..]);
             let mut at = at.plus(C::splat(self.fixed.to_issue));
             for edge in operands.iter().take(some) {
                 at = match self.keeps_dependences {
@@ -325,31 +345,29 @@ impl<const L: usize> Lanes<L> {
                     false => edge.later(at, lane),
                 };
             }
-            at.store(&mut ready[lane..]);
+            at.store(&mut row.issued[lane..]);
         }
-        (arrived, dispatched, ready)
     }
 
     /// Writes the store whose data has just retired.
     #[inline(always)]
-    fn write<C: Chunk>(&mut self, cycles: u32, step: &Step, committed: &[u32; L]) {
+    fn write<C: Chunk>(&mut self, cycles: u32, step: &Step, row: &mut Times<L>) {
         let keep = self.keeps.of(step.instruction);
         let misses = &keep[Kind::Line as usize];
         let address = self.issued.before(self.count, 1);
         let last = self.written.before(self.stores, 1).unwrap_or(&Node::<L>::NOTHING);
         let ports = (self.fixed.stores_per_cycle, 1);
         let ported = Edge::of((&self.written, self.stores), ports, &keep[Kind::Width as usize]);
-        let mut written = [0; L];
         for lane in (0..L).step_by(C::LANES) {
-            let mut at = C::load(&committed[lane..]).plus(C::splat(1));
+            let mut at = C::load(&row.committed[lane..]).plus(C::splat(1));
             if let Some(address) = address {
                 // All of it goes with the misses: who hits writes within a cycle too.
                 at = at.max(C::load(&address[lane..]).plus(kept(cycles, misses, lane)));
             }
             at = ported.later(at.max(C::load(&last[lane..])), lane);
-            at.store(&mut written[lane..]);
+            at.store(&mut row.written[lane..]);
         }
-        self.written.put(self.stores, &written);
+        self.written.put::<C>(self.stores, &row.written);
         self.stores += 1;
     }
 }

@@ -5,6 +5,8 @@
 
 mod advance;
 
+use advance::Times;
+
 use crate::chunk::{Chunk, Plain};
 #[cfg(target_arch = "x86_64")]
 use crate::chunk::{Eight, Sixteen};
@@ -16,6 +18,7 @@ use crate::ports::Ports;
 use crate::step::Step;
 use crate::walkers::Walkers;
 use crate::{Categories, Category, Kind};
+use model::units::misses::SPELL_CYCLES;
 
 /// Who decides how long a micro-op waits for a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -85,6 +88,8 @@ pub struct Lanes<const L: usize> {
     walkers: Walkers<L>,
     /// Whether no lane idealises dependences.
     keeps_dependences: bool,
+    /// The micro-op that is under way.
+    row: Option<Box<Times<L>>>,
     form: Form,
 }
 
@@ -139,6 +144,7 @@ impl<const L: usize> Lanes<L> {
             ports: (arbitration == Arbitration::Anew).then(|| Ports::new(ported)),
             walkers: Walkers::new(fixed.walkers),
             keeps_dependences,
+            row: Some(Box::default()),
             form: Form::widest(L),
         }
     }
@@ -199,6 +205,8 @@ impl<const L: usize> Lanes<L> {
         for lane in 0..L {
             // What lies so far back binds nobody.
             let oldest = last[lane].saturating_sub(1 << 24);
+            // Walkers are booked by spells.
+            let oldest = oldest & !(SPELL_CYCLES as u32 - 1);
             if oldest == 0 {
                 continue;
             }

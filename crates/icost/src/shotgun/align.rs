@@ -16,7 +16,7 @@ use super::code::CodeBook;
 use super::walk::{is_possible, said};
 
 /// Bits of so many instructions must fit.
-const FEWEST: usize = 24;
+pub(super) const FEWEST: usize = 24;
 /// No more are asked for.
 const MOST: usize = 100;
 

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::core::Settings;
 use model::machine::Machine;
-use model::monitor::{DetailedSample, LENGTH, Monitor, Rates, Samples};
+use model::monitor::{DetailedSample, LENGTH, Monitor, Rates, Samples, Seen};
 use model::reference::ReferenceCore;
 use model::stream::{Access, BlockId, CoreListener, StaticBlock};
 use model::warm::Warmer;
@@ -135,7 +135,8 @@ impl Gatherer {
     /// Cold units, for a thread of a process.
     pub fn new(gathering: Arc<Gathering>, process: u64) -> Gatherer {
         let machine = &gathering.machine;
-        let monitor = Monitor::new(LabelRecorder::new(Fixed::of(machine)), gathering.plan.rates);
+        let monitor = Monitor::new(LabelRecorder::new(Fixed::of(machine)), gathering.plan.rates)
+            .preferring_rare(Seen::default());
         let core = ReferenceCore::watched(machine, Settings::default(), monitor);
         let warmer = Warmer::new(machine);
         Gatherer { process, warmer, core: Some(Box::new(core)), left: 0, gathering }
@@ -155,7 +156,8 @@ impl Gatherer {
         let mut core = core.with_units(memory, predictor);
         let recorder = LabelRecorder::new(Fixed::of(&self.gathering.machine));
         let rates = Rates { seed, ..self.gathering.plan.rates };
-        *core.watcher_mut() = Monitor::new(recorder, rates);
+        let seen = core.watcher_mut().take_seen();
+        *core.watcher_mut() = Monitor::new(recorder, rates).preferring_rare(seen);
         self.core = Some(Box::new(core));
         self.left = self.gathering.plan.window_instructions;
     }

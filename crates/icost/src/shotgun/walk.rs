@@ -6,7 +6,7 @@ use model::monitor::{Bits, SignatureSample, Surroundings};
 use model::uop::Flow;
 
 use super::Database;
-use super::align::{align, fits};
+use super::align::{FEWEST, align, fits};
 use super::code::{CodeBook, Known};
 use super::database::Chosen;
 
@@ -65,8 +65,6 @@ impl Fragment<'_> {
 
 /// Calls that are still open at most; older ones are forgotten.
 const CALLS_MAX: usize = 1000;
-/// By as many bits the likeliest target must be more alike than the next.
-const DECISIVE: u32 = 1;
 /// How often another target is tried before a fragment is given up.
 const RETRIES_MAX: usize = 1000;
 
@@ -182,7 +180,8 @@ impl Walker {
 
     /// Where an indirect branch went: as the closest detailed sample says, if the bits that follow
     /// can be there; if there is none, as those bits say. Where samples went to several places that
-    /// all can be, and none is more alike, it is not known.
+    /// all can be, none is more alike, and the signature is as good as over, it is not known: what
+    /// is given up is short, and a wrong turn would not show any more.
     fn guess(
         &mut self,
         known: &Known<'_>,
@@ -207,7 +206,8 @@ impl Walker {
         targets.reverse();
         targets.sort_by_key(|&(same, _)| same);
         if let [.., (second, _), (first, _)] = targets.as_slice()
-            && first < &(second + DECISIVE)
+            && first == second
+            && rest.len() < FEWEST
         {
             return Err(Flaw::NoTarget);
         }

@@ -169,6 +169,9 @@ pub(crate) fn interactions(key: &'static str, title: &str, asked: &Asked) -> Sec
     }
 }
 
+/// Pairs that interact by less than this share are one part of the time.
+const PART: f64 = 0.001;
+
 /// Every part of the time: what is left, each alone, every two beyond that, and the rest.
 pub(crate) fn breakdown(asked: &Asked) -> Section {
     let mut parts = Vec::new();
@@ -179,11 +182,17 @@ pub(crate) fn breakdown(asked: &Asked) -> Section {
     for (number, cost) in words::by_cost(asked) {
         put(asked.name(Categories::single(number)), Some(cost));
     }
-    for (pair, icost) in words::by_interaction(asked) {
+    let (pairs, small): (Vec<_>, Vec<_>) =
+        words::by_interaction(asked).into_iter().partition(|(_, icost)| icost.value.abs() >= PART);
+    for (pair, icost) in pairs {
         put(asked.name(pair), Some(icost));
     }
     if asked.players.len() > 2 {
         put("three and more together".into(), asked.rest());
+    }
+    if !small.is_empty() {
+        let share = small.iter().map(|(_, icost)| icost.value).sum();
+        parts.push(Part { name: format!("{} smaller pairs", small.len()), share });
     }
     let total: f64 = parts.iter().map(|part| part.share).sum();
     Section {

@@ -108,7 +108,7 @@ fn notes(taken: &Taken, tally: &Tally) -> Vec<String> {
     }
     notes.push(
         "The ± is what signatures and detailed samples leave open. What putting together gets wrong \
-         is not in it: `repro run icost-accuracy` compares with the whole graph and with really \
+         is not in it: `repro icost-accuracy` compares with the whole graph and with really \
          idealised cores."
             .to_owned(),
     );

@@ -59,7 +59,10 @@ impl fmt::Display for FileError {
         match self {
             FileError::Foreign => f.write_str("it does not begin as shotgun samples do"),
             FileError::Version(version) => {
-                write!(f, "its samples are of version {version}, and this program reads {OLDEST_VERSION} to {VERSION}")
+                write!(
+                    f,
+                    "its samples are of version {version}, and this program reads {OLDEST_VERSION} to {VERSION}"
+                )
             }
             FileError::Damaged(at) => write!(f, "its samples are damaged at byte {at}"),
         }
