@@ -1,16 +1,18 @@
 //! One procedure, from samples to reasons.
 
+use std::collections::BTreeMap;
+
 use image::FlowGraph;
 use metrology::Estimate;
 use model::machine::{Machine, Order};
 
 use crate::code::Pieces;
-use crate::frequency::{Counted, Evidence, Frequencies, classes, estimate, trust};
+use crate::frequency::{Counted, Evidence, Frequencies, Ways, classes, estimate, trust};
 use crate::plan::{Least, Plan};
 use crate::report::{
     BlockReport, EdgeReport, InstructionReport, ProcedureReport, StaticCause, StaticStall,
 };
-use crate::request::{Request, Sampled, Samples};
+use crate::request::{Branches, Request, Sampled, Samples};
 use crate::stalls::{Bound, Happened, Scene, blame, candidates};
 use crate::summary::{Cell, summarise};
 
@@ -125,11 +127,24 @@ fn estimated(request: &Request<'_>, plan: &Plan, pieces: &Pieces) -> Frequencies
         time: request.time().map(|(samples, cycles)| counted(samples, cycles)),
         retired: precise(Sampled::Instructions),
         taken: precise(Sampled::TakenBranches),
-        branches: request.branches,
+        branches: request.branches.map(|branches| within(graph, branches)),
+        edge_samples: request.edge_samples,
         is_in_order: request.machine.window.order == Order::InOrder,
         longest_stall_cycles: longest_stall(request.machine),
     };
     estimate(&evidence, plan, pieces)
+}
+
+/// The branches of a procedure among those of a whole image, by where they come from and go to.
+fn within(graph: &FlowGraph, branches: &Branches) -> Ways {
+    // Parts that were moved away may lie before the rest.
+    let addresses = || graph.steps.iter().map(|step| step.address);
+    let (first, last) = (addresses().min().unwrap_or(0), addresses().max().unwrap_or(0));
+    let mut seen = BTreeMap::new();
+    for it in branches.seen.iter().filter(|it| (first..=last).contains(&it.from)) {
+        *seen.entry((it.from, it.to)).or_insert(0) += it.count;
+    }
+    Ways { period: branches.period, seen }
 }
 
 /// A miss to memory behind another, with a walk before each.
@@ -140,7 +155,7 @@ fn longest_stall(machine: &Machine) -> f64 {
 /// Frequencies that need no estimate.
 fn known(
     request: &Request<'_>,
-    runs: &std::collections::BTreeMap<u64, u64>,
+    runs: &BTreeMap<u64, u64>,
     plan: &Plan,
     pieces: &Pieces,
 ) -> Frequencies {
@@ -221,7 +236,7 @@ fn instruction(
     };
     let stands_out = left > STANDS_OUT * noise && runs > 0.0;
     let stall_cycles = if stands_out { left / runs } else { 0.0 };
-    let mut culprits = Vec::new();
+    let (mut culprits, mut suspects) = (Vec::new(), Vec::new());
     let bounds = match runs > 0.0 {
         true => candidates(scene, spot.step, spot.block, least.cycles),
         false => Vec::new(),
@@ -232,10 +247,11 @@ fn instruction(
         cell.culprits = found.culprits.clone();
         culprits = found.culprits;
     } else {
-        // What noise may hide.
+        // What noise may hide, and who cannot be ruled out for it.
         let most = left.max(0.0) + CHANCE * noise;
         let hidden = |bound: &Bound| (bound.cause, most.min(bound.cycles * runs));
         cell.hidden = bounds.iter().map(hidden).collect();
+        suspects = bounds.iter().map(|bound| bound.cause).collect();
     }
     cell.stands_out = stands_out || left < -STANDS_OUT * noise;
     let steps = &scene.graph.steps;
@@ -255,6 +271,7 @@ fn instruction(
         static_stall,
         dynamic_stall_cycles: stall_cycles,
         culprits,
+        suspects,
     };
     (report, cell)
 }

@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod code;
+mod edge_samples;
 mod examine;
 mod frequency;
 mod plan;
@@ -28,6 +29,7 @@ mod resolve;
 mod stalls;
 mod summary;
 
+pub use edge_samples::{Doubles, EdgeSamples, Passed, Turns};
 pub use examine::{INSTRUCTIONS_MAX, examine};
 
 pub use frequency::{

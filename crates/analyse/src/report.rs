@@ -218,6 +218,8 @@ pub struct InstructionReport {
     pub dynamic_stall_cycles: f64,
     /// Who may be to blame for them, largest first; empty where nobody is left.
     pub culprits: Vec<Culprit>,
+    /// Where no stall stands out: those who cannot be ruled out for one that noise may hide.
+    pub suspects: Vec<DynamicCause>,
 }
 
 impl InstructionReport {

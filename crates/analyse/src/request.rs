@@ -6,6 +6,8 @@ use image::{Binary, CodePart, FlowGraph};
 use model::machine::Machine;
 use vocab::{Count, EventId, ImageId, Profile};
 
+use crate::edge_samples::EdgeSamples;
+
 /// What a set of samples counts, as far as the analysis tells events apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Sampled {
@@ -117,6 +119,8 @@ pub struct Request<'a> {
     pub samples: &'a [Samples],
     /// Branches that were seen.
     pub branches: Option<&'a Branches>,
+    /// Samples that tell where control went.
+    pub edge_samples: Option<&'a EdgeSamples>,
     /// How often each instruction ran, by virtual address, where that is known exactly: then no
     /// frequency is estimated.
     pub exact: Option<&'a BTreeMap<u64, u64>>,

@@ -15,10 +15,11 @@
 //!
 //! every process  table of CPU 0 ─┐
 //!                table of CPU n ─┴─► Collector: drain ─► entries ─► Processes: place ─► image, offset
-//!                maps of CPU 0…n ──► Watch ─► Merge ─────────────────┘
+//!                maps of CPU 0…n ──► Watch ─► in order of time ──────┘
 //! ```
 #![forbid(unsafe_code)]
 
+mod change;
 mod collector;
 mod kernel;
 mod maps;

@@ -11,76 +11,74 @@
 //!
 //! A was read before B in round 1, so A's 6 and 7 could be missed there, but not after round 2.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
-
 use perf::Record;
 use vocab::EventId;
 
 /// Holds back what might still be overtaken.
 #[derive(Debug, Default)]
 pub struct Merge {
-    waiting: BinaryHeap<Waiting>,
-    arrived: u64,
-    latest_ns: u64,
-    safe_ns: u64,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    record: Record,
-    event: EventId,
-    /// Keeps the order of one ring among records of the same nanosecond.
-    arrival: u64,
+    waiting: InOrder<(EventId, Record)>,
 }
 
 impl Merge {
     /// Takes a record of some ring.
     pub fn push(&mut self, event: EventId, record: Record) {
-        self.latest_ns = self.latest_ns.max(record.time_ns);
-        self.waiting.push(Waiting { record, event, arrival: self.arrived });
-        self.arrived += 1;
+        self.waiting.push(record.time_ns, (event, record));
     }
 
     /// Every ring has been read once more: hands on what is safe, oldest first.
     pub fn end_round(&mut self, mut each: impl FnMut(EventId, Record)) {
-        let safe_ns = std::mem::replace(&mut self.safe_ns, self.latest_ns);
-        while self.waiting.peek().is_some_and(|oldest| oldest.record.time_ns <= safe_ns) {
-            if let Some(oldest) = self.waiting.pop() {
-                each(oldest.event, oldest.record);
-            }
-        }
+        self.waiting.end_round(|(event, record)| each(event, record));
     }
 
     /// No ring will deliver any more: hands on the rest.
     pub fn finish(mut self, mut each: impl FnMut(EventId, Record)) {
-        while let Some(oldest) = self.waiting.pop() {
-            each(oldest.event, oldest.record);
+        self.waiting.sort();
+        self.waiting.held.into_iter().for_each(|(_, (event, record))| each(event, record));
+    }
+}
+
+/// Anything that happened at some time. What one ring gives is in order, so that sorting finds a
+/// few long runs and only weaves them together.
+#[derive(Debug)]
+pub(crate) struct InOrder<T> {
+    held: Vec<(u64, T)>,
+    latest_ns: u64,
+    safe_ns: u64,
+}
+
+impl<T> Default for InOrder<T> {
+    fn default() -> InOrder<T> {
+        InOrder { held: Vec::new(), latest_ns: 0, safe_ns: 0 }
+    }
+}
+
+impl<T> InOrder<T> {
+    pub(crate) fn push(&mut self, time_ns: u64, what: T) {
+        self.latest_ns = self.latest_ns.max(time_ns);
+        self.held.push((time_ns, what));
+    }
+
+    pub(crate) fn end_round(&mut self, mut each: impl FnMut(T)) {
+        let safe_ns = std::mem::replace(&mut self.safe_ns, self.latest_ns);
+        if self.held.is_empty() {
+            return;
         }
+        self.sort();
+        let safe = self.held.partition_point(|(time_ns, _)| *time_ns <= safe_ns);
+        self.held.drain(..safe).for_each(|(_, what)| each(what));
+    }
+
+    /// What is held back.
+    pub(crate) fn held(&mut self) -> impl Iterator<Item = &mut T> {
+        self.held.iter_mut().map(|(_, what)| what)
+    }
+
+    /// Stable: records of one ring and nanosecond keep their order.
+    fn sort(&mut self) {
+        self.held.sort_by_key(|(time_ns, _)| *time_ns);
     }
 }
-
-impl Ord for Waiting {
-    /// The heap gives its greatest first, and the oldest is to come first.
-    fn cmp(&self, other: &Waiting) -> Ordering {
-        let key = |w: &Waiting| (w.record.time_ns, w.arrival);
-        key(other).cmp(&key(self))
-    }
-}
-
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Waiting) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Waiting) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Waiting {}
 
 #[cfg(test)]
 mod tests {

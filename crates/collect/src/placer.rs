@@ -4,7 +4,7 @@ mod detail;
 
 use std::collections::HashMap;
 
-use perf::{ForkOrExit, Mapping, Record, RecordBody, SampleMode};
+use perf::{ForkOrExit, MappedText, Mapping, Record, RecordBody, SampleMode};
 use vocab::{
     Count, Epoch, Event, EventId, Image, ImageId, ImageKind, Offset, Owner, Pc, Pid, Process,
     Profile, Source, Spot, Unplaced,
@@ -69,7 +69,7 @@ impl Placer {
         if !mapping.executable {
             return;
         }
-        let (image, offset) = image_of(mapping);
+        let (image, offset) = image_of(&mapping.as_told());
         let image = self.profile.image_id(&image);
         let space = self.spaces.entry(mapping.pid).or_default();
         space.map(mapping.start, mapping.length, image, offset);
@@ -135,10 +135,11 @@ impl Placer {
 }
 
 /// The image behind a mapping, and the image's offset at its start.
-pub(crate) fn image_of(mapping: &Mapping) -> (Image, Offset) {
-    let path = mapping.path.as_str();
+pub(crate) fn image_of(mapped: &MappedText<'_>) -> (Image, Offset) {
+    let path = String::from_utf8_lossy(mapped.path);
+    let build_id = mapped.build_id;
     if path == "[vdso]" || path == "[vsyscall]" {
-        let image = Image { kind: ImageKind::Vdso, path: path.into(), build_id: mapping.build_id };
+        let image = Image { kind: ImageKind::Vdso, path: path.into_owned(), build_id };
         return (image, Offset(0));
     }
     let is_file = path.starts_with('/')
@@ -146,13 +147,13 @@ pub(crate) fn image_of(mapping: &Mapping) -> (Image, Offset) {
             .iter()
             .any(|prefix| path.starts_with(prefix));
     if is_file {
-        let image = Image { kind: ImageKind::File, path: path.into(), build_id: mapping.build_id };
-        return (image, Offset(mapping.file_offset));
+        let image = Image { kind: ImageKind::File, path: path.into_owned(), build_id };
+        return (image, Offset(mapped.file_offset));
     }
     // Code made at run time has no file: its addresses mean something in its own process only.
-    let path = format!("[generated code of process {}]", mapping.pid.0);
-    let image = Image { kind: ImageKind::Generated(mapping.pid), path, build_id: None };
-    (image, Offset(mapping.start.0))
+    let path = format!("[generated code of process {}]", mapped.pid.0);
+    let image = Image { kind: ImageKind::Generated(mapped.pid), path, build_id: None };
+    (image, Offset(mapped.start.0))
 }
 
 #[cfg(test)]

@@ -10,16 +10,20 @@
 //! settle()         2: gone
 //! ```
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
+use std::hash::Hasher;
 use std::sync::Arc;
 
-use perf::{ForkOrExit, Mapping, Record, RecordBody};
-use vocab::{Image, ImageId, Offset, Pc, Pid, Unplaced};
+use perf::{ForkOrExit, MappedText, Mapping, Record, RecordBody, Told, parse_told};
+use vocab::{Image, ImageId, ImageKind, Offset, Pc, Pid, Unplaced};
 
 use crate::KernelLayout;
+use crate::change::{Change, Mapped, Name};
+use crate::merge::InOrder;
 use crate::placer::image_of;
-use crate::quick::QuickMap;
+use crate::quick::{QuickHasher, QuickMap};
 use crate::space::Space;
 
 /// Maps of processes, the images behind them, and the kernel's layout.
@@ -30,6 +34,10 @@ pub struct Processes {
     kernel_images: QuickMap<u64, ImageId>,
     images: Vec<Arc<Image>>,
     ids: HashMap<Arc<Image>, ImageId>,
+    /// Hash of a path and build-id → the image that was last found by them.
+    by_text: QuickMap<u64, ImageId>,
+    /// What was heard and may still be overtaken.
+    waiting: InOrder<Change>,
     living: QuickMap<Pid, Process>,
     /// Records of maps that found no room: some maps are missing until /proc is scanned again.
     pub lost_records: u64,
@@ -44,7 +52,7 @@ struct Process {
     ended: bool,
     /// Whether it has, or may have, more threads than its first: then it may outlive it.
     threaded: bool,
-    name: Box<str>,
+    name: Name,
 }
 
 /// Where an address fell.
@@ -69,6 +77,8 @@ impl Processes {
             kernel_images: QuickMap::default(),
             images: Vec::new(),
             ids: HashMap::new(),
+            by_text: QuickMap::default(),
+            waiting: InOrder::default(),
             living: QuickMap::default(),
             lost_records: 0,
             changes: 0,
@@ -83,20 +93,66 @@ impl Processes {
         }
     }
 
-    /// The next record, in the order of time (see [`crate::Merge`]).
-    pub fn take(&mut self, record: &Record) {
-        match &record.body {
-            RecordBody::Mapped(mapping) => self.map(mapping),
-            RecordBody::Named { pid, exec, name } => self.rename(*pid, *exec, name),
-            RecordBody::Forked(fork) => self.fork(*fork),
-            RecordBody::Exited(exit) if exit.tid == exit.pid.0 => {
+    /// A record of some ring, as it lies there; false if it makes no sense. It waits until no ring
+    /// can deliver an older one.
+    pub fn hear(&mut self, bytes: &[u8]) -> bool {
+        let Some((time_ns, told)) = parse_told(bytes) else { return false };
+        self.wait(time_ns, &told);
+        true
+    }
+
+    /// The same of one that has been read already.
+    pub fn hear_record(&mut self, record: &Record) {
+        self.wait(record.time_ns, &record.body.as_told());
+    }
+
+    fn wait(&mut self, time_ns: u64, told: &Told<'_>) {
+        if let Some(change) = self.change(told) {
+            self.waiting.push(time_ns, change);
+        }
+    }
+
+    /// Every ring has been read once more: what is safe happens now, the oldest first (see
+    /// [`crate::Merge`]).
+    pub fn end_round(&mut self) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.end_round(|change| self.apply(change));
+        self.waiting = waiting;
+    }
+
+    /// The next record, in the order of time.
+    pub fn take(&mut self, body: &RecordBody) {
+        if let Some(change) = self.change(&body.as_told()) {
+            self.apply(change);
+        }
+    }
+
+    /// What a record changes. Images are looked up here: their order does not matter.
+    fn change(&mut self, told: &Told<'_>) -> Option<Change> {
+        match *told {
+            Told::Mapped(mapped) => self.mapped(&mapped).map(Change::Mapped),
+            Told::Named { pid, exec, name } => {
+                Some(Change::Named { pid, exec, name: Name::new(name) })
+            }
+            Told::Forked(fork) => Some(Change::Forked(fork)),
+            Told::Exited(exit) => (exit.tid == exit.pid.0).then_some(Change::Exited(exit)),
+            Told::Lost(count) => Some(Change::Lost(count.0)),
+            Told::Throttled | Told::Ignored => None,
+        }
+    }
+
+    fn apply(&mut self, change: Change) {
+        match change {
+            Change::Mapped(mapped) => self.map(mapped),
+            Change::Named { pid, exec, name } => self.rename(pid, exec, name),
+            Change::Forked(fork) => self.fork(fork),
+            Change::Exited(exit) => {
                 self.changes += 1;
                 if let Some(process) = self.living.get_mut(&exit.pid) {
                     process.ended = true;
                 }
             }
-            RecordBody::Lost(count) => self.lost_records += count.0,
-            _ => {}
+            Change::Lost(count) => self.lost_records += count,
         }
     }
 
@@ -104,28 +160,55 @@ impl Processes {
     pub fn scanned(&mut self, pid: Pid, name: &str, mappings: &[Mapping]) {
         let process = self.living.entry(pid).or_insert_with(Process::unknown);
         process.threaded = true;
-        if process.name.as_ref() != name {
-            process.name = name.into();
-        }
+        process.name = Name::new(name.as_bytes());
         for mapping in mappings {
-            self.map(mapping);
+            if let Some(mapped) = self.mapped(&mapping.as_told()) {
+                self.map(mapped);
+            }
         }
     }
 
-    fn map(&mut self, mapping: &Mapping) {
-        if !mapping.executable {
-            return;
+    /// None if no code can run there.
+    fn mapped(&mut self, text: &MappedText<'_>) -> Option<Mapped> {
+        if !text.executable {
+            return None;
         }
-        let (image, offset) = image_of(mapping);
-        let image = self.image_id(image);
-        let process = self.living.entry(mapping.pid).or_insert_with(Process::unknown);
+        let (image, offset) = self.image_behind(text);
+        Some(Mapped { pid: text.pid, start: text.start, length: text.length, image, offset })
+    }
+
+    /// The image behind a mapping, and its offset at the start. Nearly all are known by their text.
+    fn image_behind(&mut self, text: &MappedText<'_>) -> (ImageId, Offset) {
+        let mut hasher = QuickHasher::default();
+        hasher.write(text.path);
+        text.build_id.iter().for_each(|id| hasher.write(id.as_bytes()));
+        let hash = hasher.finish();
+        if let Some(&id) = self.by_text.get(&hash)
+            && let Some(image) = self.image(id)
+            && (image.path.as_bytes(), image.build_id) == (text.path, text.build_id)
+        {
+            let is_file = image.kind == ImageKind::File;
+            return (id, Offset(if is_file { text.file_offset } else { 0 }));
+        }
+        let (image, offset) = image_of(text);
+        // Generated code is known by its process, not by its path.
+        let is_by_text = matches!(image.kind, ImageKind::File | ImageKind::Vdso);
+        let id = self.image_id(image);
+        if is_by_text {
+            self.by_text.insert(hash, id);
+        }
+        (id, offset)
+    }
+
+    fn map(&mut self, mapped: Mapped) {
+        let process = self.living.entry(mapped.pid).or_insert_with(Process::unknown);
         let space = Arc::make_mut(&mut process.now);
-        space.map(mapping.start, mapping.length, image, offset);
+        space.map(mapped.start, mapped.length, mapped.image, mapped.offset);
     }
 
-    fn rename(&mut self, pid: Pid, exec: bool, name: &str) {
+    fn rename(&mut self, pid: Pid, exec: bool, name: Name) {
         let process = self.living.entry(pid).or_insert_with(Process::unknown);
-        process.name = name.into();
+        process.name = name;
         if exec {
             self.changes += 1;
             process.begin_again(Arc::default());
@@ -143,7 +226,7 @@ impl Processes {
         self.changes += 1;
         let parent = self.living.get(&fork.parent);
         let inherited = parent.map(|parent| Arc::clone(&parent.now)).unwrap_or_default();
-        let name = parent.map(|parent| parent.name.clone()).unwrap_or_default();
+        let name = parent.map(|parent| parent.name).unwrap_or_default();
         match self.living.entry(fork.pid) {
             // The number is in use again.
             Slot::Occupied(mut old) => {
@@ -175,8 +258,8 @@ impl Processes {
     }
 
     /// The name that a process gave itself. Untrusted.
-    pub fn name(&self, pid: Pid) -> Option<&str> {
-        self.living.get(&pid).map(|process| process.name.as_ref())
+    pub fn name(&self, pid: Pid) -> Option<Cow<'_, str>> {
+        self.living.get(&pid).map(|process| process.name.text())
     }
 
     /// Where an address of a process falls.
@@ -248,6 +331,13 @@ impl Processes {
                 *used = true;
             }
         }
+        for change in self.waiting.held() {
+            if let Change::Mapped(mapped) = change
+                && let Some(used) = used.get_mut(mapped.image.0 as usize)
+            {
+                *used = true;
+            }
+        }
         let mut renamed = vec![ImageId(0); self.images.len()];
         let mut kept = Vec::new();
         for ((image, used), renamed) in self.images.drain(..).zip(used).zip(&mut renamed) {
@@ -260,6 +350,12 @@ impl Processes {
         self.ids = self.images.iter().cloned().zip((0..).map(ImageId)).collect();
         let rename = |id: ImageId| renamed.get(id.0 as usize).copied().unwrap_or(id);
         self.kernel_images.values_mut().for_each(|id| *id = rename(*id));
+        self.by_text.clear();
+        for change in self.waiting.held() {
+            if let Change::Mapped(mapped) = change {
+                mapped.image = rename(mapped.image);
+            }
+        }
         for process in self.living.values_mut() {
             for space in std::iter::once(&mut process.now).chain(&mut process.before) {
                 *space = Arc::new(space.with_images(rename));

@@ -22,7 +22,7 @@ fn mapping(pid: u32, path: &str, start: u64) -> Mapping {
 }
 
 fn take(processes: &mut Processes, body: RecordBody) {
-    processes.take(&Record { time_ns: 0, body });
+    processes.take(&body);
 }
 
 fn fork(processes: &mut Processes, pid: u32, parent: u32) {
@@ -151,4 +151,69 @@ fn images_that_nobody_maps_are_let_go_and_the_others_keep_their_places() {
     assert_eq!(path(&mut all, 2, 0xffff_ffff_8100_0110).unwrap(), "[kernel]");
     exec(&mut all, 3, "/bin/c");
     assert_eq!(all.image_count(), 3);
+}
+
+/// A record as the kernel lays it out: a mapping of a path without a build-id.
+fn mapped_bytes(pid: u32, path: &str, start: u64, time_ns: u64) -> Vec<u8> {
+    let mut body: Vec<u8> = Vec::new();
+    let words = [u64::from(pid), start, 0x1000, 0x400];
+    words.iter().for_each(|word| body.extend(word.to_ne_bytes()));
+    body.extend([0; 24]);
+    body.extend(5_u64.to_ne_bytes());
+    body.extend(path.as_bytes());
+    body.resize(body.len().next_multiple_of(8) + 8, 0);
+    [u64::from(pid), time_ns, 0].iter().for_each(|word| body.extend(word.to_ne_bytes()));
+    let mut bytes = 10_u32.to_ne_bytes().to_vec();
+    bytes.extend(2_u16.to_ne_bytes());
+    bytes.extend((8 + body.len() as u16).to_ne_bytes());
+    bytes.extend(body);
+    bytes
+}
+
+#[test]
+fn what_is_heard_out_of_order_happens_in_order() {
+    let mut all = processes();
+    // Ring A told of the later mapping before ring B was read.
+    assert!(all.hear(&mapped_bytes(7, "/lib/new", 0x40_0000, 20)));
+    assert!(all.hear(&mapped_bytes(7, "/lib/old", 0x40_0000, 10)));
+    all.end_round();
+    assert_eq!(path(&mut all, 7, 0x40_0000), Err(Unplaced::UnknownProcess));
+    all.end_round();
+    assert_eq!(path(&mut all, 7, 0x40_0000).unwrap(), "/lib/new");
+    assert_eq!(all.place(Pid(7), Pc(0x40_0010)).unwrap().offset, Offset(0x410));
+}
+
+#[test]
+fn a_path_that_comes_again_is_the_same_image_and_a_cut_record_is_none() {
+    let mut all = processes();
+    for (pid, name) in [(1, "/bin/a"), (2, "/bin/b"), (3, "/bin/a"), (4, "//anon"), (5, "//anon")] {
+        assert!(all.hear(&mapped_bytes(pid, name, 0x40_0000, u64::from(pid))));
+    }
+    all.end_round();
+    all.end_round();
+    let image = |all: &mut Processes, pid: u32| all.place(Pid(pid), Pc(0x40_0000)).unwrap().image;
+    assert_eq!(image(&mut all, 1), image(&mut all, 3));
+    assert_ne!(image(&mut all, 1), image(&mut all, 2));
+    // Generated code is its process's alone.
+    assert_ne!(image(&mut all, 4), image(&mut all, 5));
+    assert_eq!(all.image_count(), 4);
+    let whole = mapped_bytes(9, "/bin/a", 0, 9);
+    for end in 0..whole.len() {
+        assert!(!all.hear(&whole[..end]), "cut at {end}");
+    }
+}
+
+#[test]
+fn a_mapping_that_waits_keeps_its_image() {
+    let mut all = processes();
+    exec(&mut all, 1, "/tmp/short-lived");
+    exec(&mut all, 1, "/bin/b");
+    all.settle(|_| true);
+    assert!(all.hear(&mapped_bytes(2, "/lib/waiting", 0x40_0000, 5)));
+    all.forget_unused_images();
+    all.end_round();
+    all.end_round();
+    assert_eq!(path(&mut all, 2, 0x40_0000).unwrap(), "/lib/waiting");
+    assert_eq!(path(&mut all, 1, 0x40_0000).unwrap(), "/bin/b");
+    assert_eq!(all.image_count(), 2);
 }

@@ -2,15 +2,13 @@
 
 use std::os::fd::RawFd;
 
-use perf::{CpuEvent, Refusal, Ring, Scope, parse_record};
-use vocab::{Cpu, EventId};
+use perf::{CpuEvent, Refusal, Ring, Scope};
+use vocab::Cpu;
 
-use crate::Merge;
+use crate::Processes;
 
 /// Pages of each ring: two thousand maps or so between two looks.
 const RING_PAGES: usize = 64;
-/// These records belong to no event.
-const NO_EVENT: EventId = EventId(u16::MAX);
 
 /// One event without samples on every CPU.
 #[derive(Debug)]
@@ -59,14 +57,11 @@ impl Watch {
         self.cpus.iter().map(|(_, event, _)| event.raw_fd()).collect()
     }
 
-    /// Reads every ring once.
-    pub fn read(&mut self, merge: &mut Merge) {
+    /// Reads every ring once. The processes put it in order: [`Processes::end_round`].
+    pub fn read(&mut self, processes: &mut Processes) {
         let Watch { cpus, malformed } = self;
         for (_, _, ring) in cpus {
-            let read = ring.drain(|bytes| match parse_record(bytes) {
-                Some(record) => merge.push(NO_EVENT, record),
-                None => *malformed += 1,
-            });
+            let read = ring.drain(|bytes| *malformed += u64::from(!processes.hear(bytes)));
             *malformed += u64::from(read.skipped_bytes > 0);
         }
     }

@@ -4,7 +4,9 @@
 use std::collections::HashSet;
 
 use icost::sample::Window;
-use icost::{Arbitration, Categories, Category, Costs, Fixed, Kind, Player, Step, subsets_of};
+use icost::{
+    Arbitration, Categories, Category, Costs, Fixed, Kind, Player, Step, Walk, subsets_of,
+};
 use model::machine::Machine;
 
 fn fixed() -> Fixed {
@@ -51,6 +53,17 @@ fn two_dependent_misses_beside_as_much_work_as_one_have_a_negative_icost() {
         assert_eq!(whole.cost(set), Some(100.0));
     }
     assert_eq!(whole.icost(BOTH), Some(-100.0));
+}
+
+#[test]
+fn ten_rounds_of_four_walks_take_ten_times_as_long_as_one() {
+    let walk = Some(Walk { cycles: 32, waits: true, holds_up: true });
+    let step = Step { walk, queue: Some(0), ..Step::default() };
+    assert_eq!(fixed().walkers, 4);
+    // They issue after a cycle; the first round ends at 33, the others at 64, 96 and so on.
+    let costs = costs(vec![step; 40]);
+    assert_eq!(costs.cycles(), 320.0 + 1.0);
+    assert_eq!(costs.whole().cost(FIRST), Some(320.0 - 1.0));
 }
 
 #[test]

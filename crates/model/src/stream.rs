@@ -87,20 +87,28 @@ pub trait CoreListener: Send {
     fn ended(&mut self) {}
 }
 
-/// Lines that are told apart, about as many as a first level holds; a power of two.
-const REACHED: usize = 512;
+/// Lines that are told apart, as many as a small second level holds; a power of two.
+const REACHED: usize = 4096;
+/// New lines after which all are forgotten, so that one that is always in use becomes the newest of the
+/// outer caches again before they would let go of it: they hold more than so many.
+const FORGET_AFTER: u32 = 8192;
 /// The power of two of the bytes that count as one line here.
 const REACHED_SHIFT: u32 = 6;
 
 /// The lines reached last: each place holds the last of those that share its low bits.
 #[derive(Clone, Debug)]
 pub struct Reached {
-    lines: Box<[u64; REACHED]>,
+    /// Folded to half a word, so that the table stays in the host's first level.
+    lines: Box<[u32; REACHED]>,
+    until_forgotten: u32,
 }
+
+/// No line, as long as nobody uses the last one of the address space.
+const NOWHERE: u32 = u32::MAX;
 
 impl Default for Reached {
     fn default() -> Reached {
-        Reached { lines: Box::new([u64::MAX; REACHED]) }
+        Reached { lines: Box::new([NOWHERE; REACHED]), until_forgotten: FORGET_AFTER }
     }
 }
 
@@ -109,11 +117,17 @@ impl Reached {
     #[inline]
     pub fn is_new(&mut self, address: u64) -> bool {
         let line = address >> REACHED_SHIFT;
+        // Lines that differ only in equal bits of both halves are far apart and few.
+        let folded = (line ^ line >> 32) as u32;
         let place = &mut self.lines[line as usize % REACHED];
-        if *place == line {
+        if *place == folded {
             return false;
         }
-        *place = line;
+        *place = folded;
+        self.until_forgotten -= 1;
+        if self.until_forgotten == 0 {
+            *self = Reached::default();
+        }
         true
     }
 }

@@ -1,7 +1,8 @@
 //! Warming: the program runs past the units without being timed.
 //!
 //! Caches, translation and predictors see every access and branch, so that a core started from
-//! them finds them as if it had been timed all along. Nothing else is kept.
+//! them finds them as if it had been timed all along. Besides, the lines of code that ran last are
+//! kept, for a core that remembers some of them decoded.
 
 use crate::core::{Accesses, Ideal};
 use crate::machine::Machine;
@@ -13,6 +14,7 @@ use crate::uop::Flow;
 
 /// What a block needs for warming, a cache line of the host for each.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Outline {
     /// Where it starts.
     first: u64,
@@ -39,6 +41,9 @@ const NOTHING: Outline = Outline {
     flow: Flow::Next,
 };
 
+/// Lines of code that are kept, more than caches of decoded code hold; a power of two.
+const PASSED: usize = 4096;
+
 /// How often the predictor was wrong, and asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BranchCounts {
@@ -62,6 +67,9 @@ pub struct Warmer {
     /// The block whose branch has not been seen to go anywhere yet.
     open: Option<u32>,
     line: u64,
+    /// The lines of code entered last, as a ring, and how many were entered since they were told.
+    passed: Box<[u64; PASSED]>,
+    passes: usize,
     instructions: u64,
     branches: BranchCounts,
     reached: Reached,
@@ -85,6 +93,8 @@ impl Warmer {
             predictor,
             open: None,
             line: u64::MAX,
+            passed: Box::new([0; PASSED]),
+            passes: 0,
             instructions: 0,
             branches: BranchCounts::default(),
             reached: Reached::default(),
@@ -115,6 +125,14 @@ impl Warmer {
     pub(crate) fn skip(&mut self) {
         self.open = None;
         self.line = u64::MAX;
+    }
+
+    /// Tells the addresses of the lines of code that were entered since the last time, the newest
+    /// last; of very many only those.
+    pub(crate) fn tell_passed(&mut self, tell: impl FnOnce(&mut dyn Iterator<Item = u64>)) {
+        let (shift, passes) = (self.memory.line_shift(), std::mem::take(&mut self.passes));
+        let latest = passes.saturating_sub(PASSED)..passes;
+        tell(&mut latest.map(|k| self.passed[k % PASSED] << shift));
     }
 
     /// Lines that ran past unseen reach the outer caches.
@@ -190,7 +208,11 @@ impl Warmer {
         for line in line..=line.saturating_add(u64::from(more_lines)) {
             if line != self.line {
                 self.line = line;
-                self.memory.code::<false>(line << shift, 0);
+                self.passed[self.passes % PASSED] = line;
+                self.passes += 1;
+                if !self.memory.plain_code(line << shift) {
+                    self.memory.code::<false>(line << shift, 0);
+                }
             }
         }
     }

@@ -39,6 +39,7 @@ mod stop;
 mod surroundings;
 mod target;
 mod thread;
+mod told;
 mod wait;
 mod words;
 
@@ -70,4 +71,5 @@ pub use stop::{StopRequest, terminate};
 pub use surroundings::{Layout, Surroundings};
 pub use target::{Inherit, Target, cpus_online, running_on, threads_of};
 pub use thread::{pin_to, ring_on_time, run_first, take_no_signals, this_thread};
+pub use told::{MappedText, Told, parse_told};
 pub use wait::{Ended, ProcessFd, Usage, wait_for_any};

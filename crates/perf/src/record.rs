@@ -11,6 +11,8 @@
 
 use vocab::{BuildId, Count, Cpu, Pc, Pid};
 
+use crate::told::{Cursor, MappedText, Told, kind, split, tell, told_of};
+
 /// Where the processor was when it was sampled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SampleMode {
@@ -98,35 +100,14 @@ pub struct Record {
     pub body: RecordBody,
 }
 
-mod kind {
-    pub(super) const MMAP: u32 = 1;
-    pub(super) const LOST: u32 = 2;
-    pub(super) const COMM: u32 = 3;
-    pub(super) const EXIT: u32 = 4;
-    pub(super) const THROTTLE: u32 = 5;
-    pub(super) const FORK: u32 = 7;
-    pub(super) const SAMPLE: u32 = 9;
-    pub(super) const MMAP2: u32 = 10;
-    pub(super) const LOST_SAMPLES: u32 = 13;
-}
-
-const MISC_COMM_EXEC: u16 = 1 << 13;
-const MISC_BUILD_ID: u16 = 1 << 14;
-const TRAILER: usize = 24;
-const PROT_EXEC: u32 = 4;
-
 /// A record from its bytes, header included; `None` if they are too short for what it says it is.
 pub fn parse_record(bytes: &[u8]) -> Option<Record> {
-    let mut header = Cursor { bytes };
-    let (kind, misc, size) = (header.u32()?, header.u16()?, header.u16()?);
-    let body = bytes.get(8..usize::from(size))?;
+    let (kind, misc, body) = split(bytes)?;
     if kind == kind::SAMPLE {
         return sample(Cursor { bytes: body }, misc);
     }
-    let (body, trailer) = body.split_at_checked(body.len().checked_sub(TRAILER)?)?;
-    let time_ns = Cursor { bytes: trailer.get(8..)? }.u64()?;
-    let body = parse_body(kind, misc, body)?;
-    Some(Record { time_ns, body })
+    let (time_ns, told) = told_of(kind, misc, body)?;
+    Some(Record { time_ns, body: told.into() })
 }
 
 fn sample(mut from: Cursor<'_>, misc: u16) -> Option<Record> {
@@ -145,82 +126,68 @@ fn sample(mut from: Cursor<'_>, misc: u16) -> Option<Record> {
 /// What a record that is no sample says, from what is between its header and its trailer; files
 /// hold the same records with other trailers.
 pub fn parse_body(kind: u32, misc: u16, body: &[u8]) -> Option<RecordBody> {
-    let mut from = Cursor { bytes: body };
-    Some(match kind {
-        kind::MMAP | kind::MMAP2 => RecordBody::Mapped(mapping(kind, misc, from)?),
-        kind::COMM => {
-            let (pid, _tid) = (Pid(from.u32()?), from.u32()?);
-            RecordBody::Named { pid, exec: misc & MISC_COMM_EXEC != 0, name: from.text() }
+    tell(kind, misc, body).map(RecordBody::from)
+}
+
+impl From<Told<'_>> for RecordBody {
+    fn from(told: Told<'_>) -> RecordBody {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match told {
+            Told::Mapped(mapped) => RecordBody::Mapped(Mapping {
+                pid: mapped.pid,
+                start: mapped.start,
+                length: mapped.length,
+                file_offset: mapped.file_offset,
+                executable: mapped.executable,
+                path: text(mapped.path),
+                build_id: mapped.build_id,
+            }),
+            Told::Named { pid, exec, name } => RecordBody::Named { pid, exec, name: text(name) },
+            Told::Forked(fork) => RecordBody::Forked(fork),
+            Told::Exited(exit) => RecordBody::Exited(exit),
+            Told::Lost(count) => RecordBody::Lost(count),
+            Told::Throttled => RecordBody::Throttled,
+            Told::Ignored => RecordBody::Ignored,
         }
-        kind::FORK => RecordBody::Forked(fork_or_exit(from)?),
-        kind::EXIT => RecordBody::Exited(fork_or_exit(from)?),
-        kind::LOST => {
-            let _id = from.u64()?;
-            RecordBody::Lost(Count(from.u64()?))
+    }
+}
+
+impl Mapping {
+    /// The same, its path borrowed.
+    pub fn as_told(&self) -> MappedText<'_> {
+        MappedText {
+            pid: self.pid,
+            start: self.start,
+            length: self.length,
+            file_offset: self.file_offset,
+            executable: self.executable,
+            path: self.path.as_bytes(),
+            build_id: self.build_id,
         }
-        kind::LOST_SAMPLES => RecordBody::Lost(Count(from.u64()?)),
-        kind::THROTTLE => RecordBody::Throttled,
-        _ => RecordBody::Ignored,
-    })
+    }
 }
 
-fn fork_or_exit(mut from: Cursor<'_>) -> Option<ForkOrExit> {
-    let (pid, parent, tid) = (Pid(from.u32()?), Pid(from.u32()?), from.u32()?);
-    Some(ForkOrExit { pid, parent, tid })
-}
-
-fn mapping(kind: u32, misc: u16, mut from: Cursor<'_>) -> Option<Mapping> {
-    let (pid, _tid) = (Pid(from.u32()?), from.u32()?);
-    let (start, length, file_offset) = (Pc(from.u64()?), from.u64()?, from.u64()?);
-    let mut build_id = None;
-    let mut executable = true;
-    if kind == kind::MMAP2 {
-        let identity = from.take(24)?;
-        if misc & MISC_BUILD_ID != 0 {
-            let length = usize::from(*identity.first()?);
-            build_id = BuildId::new(identity.get(4..4 + length)?);
+impl RecordBody {
+    /// The same, its texts borrowed; a sample tells nothing of processes.
+    pub fn as_told(&self) -> Told<'_> {
+        match self {
+            RecordBody::Mapped(mapping) => Told::Mapped(mapping.as_told()),
+            RecordBody::Named { pid, exec, name } => {
+                Told::Named { pid: *pid, exec: *exec, name: name.as_bytes() }
+            }
+            RecordBody::Forked(fork) => Told::Forked(*fork),
+            RecordBody::Exited(exit) => Told::Exited(*exit),
+            RecordBody::Lost(count) => Told::Lost(*count),
+            RecordBody::Throttled => Told::Throttled,
+            RecordBody::Sample { .. } | RecordBody::Ignored => Told::Ignored,
         }
-        executable = from.u32()? & PROT_EXEC != 0;
-        let _flags = from.u32()?;
-    }
-    let path = from.text();
-    Some(Mapping { pid, start, length, file_offset, executable, path, build_id })
-}
-
-/// Bytes that are read from the front; running out is `None`.
-struct Cursor<'a> {
-    bytes: &'a [u8],
-}
-
-impl<'a> Cursor<'a> {
-    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
-        let (front, rest) = self.bytes.split_at_checked(count)?;
-        self.bytes = rest;
-        Some(front)
-    }
-
-    fn u16(&mut self) -> Option<u16> {
-        Some(u16::from_ne_bytes(self.take(2)?.try_into().ok()?))
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        Some(u32::from_ne_bytes(self.take(4)?.try_into().ok()?))
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        Some(u64::from_ne_bytes(self.take(8)?.try_into().ok()?))
-    }
-
-    /// Up to the first zero byte, or all of it.
-    fn text(&mut self) -> String {
-        let end = self.bytes.iter().position(|&byte| byte == 0).unwrap_or(self.bytes.len());
-        String::from_utf8_lossy(&self.bytes[..end]).into_owned()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::told::{MISC_BUILD_ID, parse_told};
 
     fn record(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -269,12 +236,17 @@ mod tests {
         let whole = mmap2();
         for end in 0..whole.len() {
             assert_eq!(parse_record(&whole[..end]), None, "cut at {end}");
+            assert!(parse_told(&whole[..end]).is_none(), "cut at {end}");
         }
         for place in 0..whole.len() {
             for value in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut bytes = whole.clone();
                 bytes[place] = value;
-                let _ = parse_record(&bytes);
+                let read = parse_record(&bytes);
+                let Some((time_ns, told)) = parse_told(&bytes) else { continue };
+                // Read in place or into values of its own, a record says the same.
+                let body = RecordBody::from(told);
+                assert_eq!(read, Some(Record { time_ns, body }));
             }
         }
     }

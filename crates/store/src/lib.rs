@@ -31,4 +31,5 @@ pub use counts::{CountRow, Counts, Want};
 pub use database::{Database, EpochEntry, Loaded};
 pub use error::StoreError;
 pub use manifest::{Facts, Gap, ModelledBy};
+pub use tables::Places;
 pub use writer::{Appended, Compaction, Removed, Retention, Span, Writer};

@@ -1,9 +1,11 @@
 //! What tracing costs, in CPU nanoseconds a traced instruction.
 //!
 //! ```text
-//! cargo run --release -p tracer --example cost -- null|blocks|tally|hash|FILE.trace gzip -9 -c FILE
+//! cargo run --release -p tracer --example cost -- null|blocks|tally|hash|warm|fast|sampled|FILE.trace \
+//!     gzip -9 -c FILE
 //! ```
 //!
+//! Another build's plugin is taken in place of this one's where the environment names it as PLUGIN.
 //! The program's output goes where ours goes; the figures go to stderr.
 
 use std::error::Error;
@@ -12,9 +14,12 @@ use std::path::Path;
 use std::time::Instant;
 use std::{env, fs};
 
+use model::core::Settings;
+use model::machine::text_of;
 use model::stream::{Access, BlockId, CoreListener, StaticBlock};
 use tracer::counts::counts;
 use tracer::launch::Launch;
+use tracer::modelled::{CoreAsk, ModelAsk};
 use tracer::results::ProcessKey;
 use tracer::settings::Listener;
 use tracer::stream::{InstructionStream, Recorded};
@@ -25,9 +30,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let kind = words.next().ok_or("say who listens")?;
     let program = words.next().ok_or("say what to run")?;
     let arguments: Vec<OsString> = words.collect();
-    let plugin = fs::read(tracer_embed::build(
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").as_path(),
-    )?)?;
+    let plugin = match env::var_os("PLUGIN") {
+        Some(path) => fs::read(path)?,
+        None => fs::read(tracer_embed::build(
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").as_path(),
+        )?)?,
+    };
     let launch = |listener| Launch {
         arguments: arguments.clone(),
         listener,
@@ -39,6 +47,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some("blocks") => Listener::Tally { counts_accesses: false },
         Some("tally") => Listener::Tally { counts_accesses: true },
         Some("hash") => Listener::Hash,
+        Some("warm") => modelled(CoreAsk::Warm)?,
+        Some("fast") => modelled(CoreAsk::Fast)?,
+        Some("sampled") => modelled(CoreAsk::Sampled { error_ppm: 30_000, seed: 1 })?,
         _ => Listener::Trace(kind.clone().into()),
     };
     let before = children_seconds();
@@ -62,7 +73,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         "{}: {instructions} instructions, {partials} partial runs, {seconds:.2} s CPU, {each:.2} ns each",
         kind.display()
     );
-    for hash in finished.processes.values().flat_map(|process| process.published.values()) {
+    let published = finished.processes.values().flat_map(|process| process.published.values());
+    // A hash; the account of a core is long and not for reading.
+    for hash in published.filter(|bytes| bytes.len() <= 32) {
         eprintln!("{hash:02x?}");
     }
     if let (Some(replay), Listener::Trace(path)) = (replay_seconds, &listener) {
@@ -71,6 +84,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         eprintln!("the trace takes {size:.3} bytes and {time:.2} ns an instruction to replay");
     }
     Ok(())
+}
+
+/// A modelled core of one machine.
+fn modelled(core: CoreAsk) -> Result<Listener, Box<dyn Error>> {
+    let name = "zen4".to_owned();
+    let machine = text_of(&name).ok_or("the machine is gone")?.to_owned();
+    Ok(Listener::Model(ModelAsk { name, machine, core, settings: Settings::default() }))
 }
 
 /// Replays a trace to nobody; the seconds that it takes.

@@ -103,7 +103,9 @@ impl Assembler {
                 let is_whole = if pending.goes_anywhere {
                     pending.could_touch_until(self.floor)
                 } else {
-                    block.start == pending.end || block.start == pending.target
+                    // Without a decision in between: which of the two is as hard to guess for the host
+                    // as the program's branches are.
+                    (block.start == pending.end) | (block.start == pending.target)
                 };
                 if is_whole {
                     self.pending = Some(block);

@@ -8,12 +8,11 @@ use model::stream::{BlockId, Code, StaticBlock};
 use crate::ending::{Ending, Touch, end, ending, touches, whole_len};
 
 /// A block as the running process needs it: what follows from its bytes, worked out once.
+///
+/// What is looked at whenever the block runs comes first, in one line of the host's caches.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct LiveBlock {
-    /// Its number.
-    pub id: BlockId,
-    /// Its instructions.
-    pub code: StaticBlock,
     /// The address of its first instruction.
     pub start: u64,
     /// The first address after it.
@@ -22,6 +21,8 @@ pub struct LiveBlock {
     pub target: u64,
     /// The address of its last instruction.
     pub last: u64,
+    /// Its number.
+    pub id: BlockId,
     /// How many instructions it has.
     pub len: u16,
     /// One more than the index of the last instruction that must touch memory; 0 if none does.
@@ -32,9 +33,13 @@ pub struct LiveBlock {
     pub goes_anywhere: bool,
     /// Whether it is one repeated string instruction and nothing else.
     pub is_repeat: bool,
+    /// Its instructions.
+    pub code: StaticBlock,
     /// What memory each instruction touches; empty if accesses are not reported.
     touches: Box<[Touch]>,
 }
+
+const _: () = assert!(std::mem::offset_of!(LiveBlock, code) <= 64);
 
 impl LiveBlock {
     fn new(id: BlockId, code: StaticBlock, watches_memory: bool) -> LiveBlock {

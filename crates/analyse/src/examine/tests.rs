@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use image::{CodePart, Surroundings};
 
 use super::*;
+use crate::edge_samples::{Doubles, EdgeSamples, Passed, Turns};
 use crate::frequency::Confidence;
 use crate::report::DynamicCause;
 
@@ -62,6 +63,14 @@ fn samples(machine: &Machine, extra: (u64, f64)) -> Samples {
 }
 
 fn examined(machine: &Machine, samples: &[Samples]) -> ProcedureReport {
+    examined_with(machine, samples, None)
+}
+
+fn examined_with(
+    machine: &Machine,
+    samples: &[Samples],
+    edge_samples: Option<&EdgeSamples>,
+) -> ProcedureReport {
     let graph = graph();
     let parts = [CodePart { address: START, code: LOOP }];
     examine(&Request {
@@ -70,6 +79,7 @@ fn examined(machine: &Machine, samples: &[Samples]) -> ProcedureReport {
         machine,
         samples,
         branches: None,
+        edge_samples,
         exact: None,
         all_samples: 100_000,
     })
@@ -126,4 +136,57 @@ fn nothing_sampled_is_said_and_nothing_breaks() {
     assert_eq!(report.blocks[0].frequency.value, 0.0);
     assert!(report.notes.iter().any(|note| note.contains("no samples of time")));
     assert_eq!(report.instructions.len(), 9);
+}
+
+/// The branch of the loop, and what follows it.
+const JNE: u64 = 0x101a;
+const RET: u64 = 0x101c;
+
+#[test]
+fn double_samples_see_through_stalls_that_all_points_share() {
+    let machine = Machine::named("alpha21164").unwrap();
+    let mut time = samples(&machine, (START, 12.0));
+    time.at.values_mut().for_each(|count| *count *= 2);
+    let misled = examined(&machine, std::slice::from_ref(&time));
+    assert!(misled.blocks[0].frequency.value > 1.8 * ROUNDS, "stalls look like runs");
+    // A passing stands for ten runs; a pair meets five rounds.
+    let passed = Passed { count: 100_000, pairs: 20_000, begun: 2_500 };
+    let at = (0..8).map(|k| (graph().steps[k].address, passed)).collect();
+    let ways = BTreeMap::from([((JNE, START), 100_000)]);
+    let doubles = Some(Doubles { period: 10.0, at, ways });
+    let seen = EdgeSamples { doubles, ..EdgeSamples::default() };
+    let report = examined_with(&machine, &[time], Some(&seen));
+    let body = &report.blocks[0];
+    assert!((body.frequency.value / ROUNDS - 1.0).abs() < 0.02, "{:?}", body.frequency);
+    assert_eq!(body.confidence, Confidence::High);
+    let back = report.edges.iter().find(|edge| (edge.from, edge.to) == (0, 0)).unwrap();
+    assert!((back.frequency.value / ROUNDS - 1.0).abs() < 0.02, "{back:?}");
+}
+
+#[test]
+fn directions_of_sampled_branches_share_out_what_their_block_ran() {
+    let machine = Machine::named("alpha21164").unwrap();
+    let time = samples(&machine, (START, 12.0));
+    let turns = BTreeMap::from([(JNE, Turns { taken: 9_000, straight: 1_000 })]);
+    let seen = EdgeSamples { turns, ..EdgeSamples::default() };
+    let report = examined_with(&machine, &[time], Some(&seen));
+    let (body, out) = (report.blocks[0].address, report.blocks[1].address);
+    assert_eq!((body, out), (START, RET));
+    let edge = |to: usize| report.edges.iter().find(|e| (e.from, e.to) == (0, to)).unwrap();
+    let share = edge(1).frequency.value / report.blocks[0].frequency.value;
+    assert!((share - 0.1).abs() < 0.02, "{share}");
+    let back = edge(0).frequency.value / report.blocks[0].frequency.value;
+    assert!((back - 0.9).abs() < 0.02, "{back}");
+}
+
+#[test]
+fn who_cannot_be_ruled_out_is_named_where_noise_may_hide_a_stall() {
+    let machine = Machine::named("alpha21164").unwrap();
+    let report = examined(&machine, &[samples(&machine, (START, 12.0))]);
+    let multiply = report.at(0x1003).unwrap();
+    assert_eq!(multiply.dynamic_stall_cycles, 0.0);
+    assert!(multiply.suspects.contains(&DynamicCause::IntegerUnit));
+    assert!(!multiply.suspects.contains(&DynamicCause::DataCache), "it reads no memory");
+    let load = report.at(START).unwrap();
+    assert!(load.suspects.is_empty(), "its stall stands out: it has culprits");
 }

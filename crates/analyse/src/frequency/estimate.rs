@@ -5,7 +5,7 @@ use metrology::Estimate;
 
 use super::classes::Classes;
 use super::cluster::Confidence;
-use super::evidence::Evidence;
+use super::evidence::{Evidence, fused};
 use super::solve::{FlowSolution, Seen, nearest_flow_spread};
 use crate::code::Pieces;
 use crate::plan::{Least, Plan};
@@ -23,6 +23,8 @@ pub(crate) struct Frequencies {
 const DRAWN: usize = 20;
 /// What a block may win or lose unseen: little, so that it matters only where the graph is wrong.
 const LEAK: f64 = 0.02;
+/// How many standard deviations chance may put between two views.
+const CHANCE: f64 = 2.0;
 /// Frequencies and schedules depend on each other; more rounds change nothing.
 const ROUNDS: usize = 2;
 
@@ -31,22 +33,67 @@ pub(crate) fn estimate(evidence: &Evidence<'_>, plan: &Plan, pieces: &Pieces) ->
     let graph = evidence.graph;
     let mut least = plan.mixed(graph, pieces, None);
     let (mut blocks, mut edges) = evidence.seen(&least);
-    let (mut flow, mut spread) = solved(graph, &blocks, &edges);
+    let mut found = Found::of(evidence, &blocks, &edges);
     for _ in 1..ROUNDS {
-        let entered = entered(graph, &flow);
-        least = plan.mixed(graph, pieces, Some((&flow.edges, &entered)));
+        let entered = entered(graph, &found.flow);
+        least = plan.mixed(graph, pieces, Some((&found.flow.edges, &entered)));
         (blocks, edges) = evidence.seen(&least);
-        (flow, spread) = solved(graph, &blocks, &edges);
+        // Shares of what a block ran need to know about how often that is.
+        let ran = joined(&found.flow.blocks, &found.spread.blocks);
+        for (seen, edge) in edges.iter_mut().zip(&graph.edges) {
+            *seen = fused(*seen, evidence.edge_by_turns(edge, &ran));
+        }
+        found = Found::of(evidence, &blocks, &edges);
     }
-    let spread = spread.unwrap_or_else(|| own_spread(evidence, &blocks, &edges, &flow));
-    let join = |values: &[f64], spreads: &[f64]| {
-        values.iter().zip(spreads).map(|(&v, &s)| Estimate::known(v, s)).collect()
-    };
     Frequencies {
-        blocks: join(&flow.blocks, &spread.blocks),
-        edges: join(&flow.edges, &spread.edges),
+        blocks: joined(&found.flow.blocks, &found.spread.blocks),
+        edges: joined(&found.flow.edges, &found.spread.edges),
         least,
     }
+}
+
+/// A flow and its standard deviations.
+struct Found {
+    flow: FlowSolution,
+    spread: FlowSolution,
+}
+
+impl Found {
+    fn of(evidence: &Evidence<'_>, blocks: &[Option<Seen>], edges: &[Option<Seen>]) -> Found {
+        let (flow, spread) = solved(evidence.graph, blocks, edges);
+        let mut spread = spread.unwrap_or_else(|| own_spread(evidence, blocks, edges, &flow));
+        doubt(&mut spread, &flow, evidence.classes, blocks, edges);
+        Found { flow, spread }
+    }
+}
+
+/// What was seen of something by itself is held against what flow makes of it. Where they differ by
+/// more than chance may put between them, one of the two is wrong and nobody knows which: the
+/// difference is as uncertain as that, for everything that must run as often.
+fn doubt(
+    spread: &mut FlowSolution,
+    flow: &FlowSolution,
+    classes: &Classes,
+    blocks: &[Option<Seen>],
+    edges: &[Option<Seen>],
+) {
+    let mut excess = vec![0.0_f64; classes.count];
+    let of_blocks = classes.of_block.iter().zip(blocks).zip(&flow.blocks);
+    let of_edges = classes.of_edge.iter().zip(edges).zip(&flow.edges);
+    for ((&class, seen), found) in of_blocks.chain(of_edges) {
+        let Some(seen) = seen else { continue };
+        let beyond = (found - seen.value).abs() - CHANCE * seen.variance.sqrt();
+        excess[class] = excess[class].max(beyond);
+    }
+    let of_blocks = classes.of_block.iter().zip(&mut spread.blocks);
+    let of_edges = classes.of_edge.iter().zip(&mut spread.edges);
+    for (&class, spread) in of_blocks.chain(of_edges) {
+        *spread = spread.hypot(excess[class]);
+    }
+}
+
+fn joined(values: &[f64], spreads: &[f64]) -> Vec<Estimate> {
+    values.iter().zip(spreads).map(|(&v, &s)| Estimate::known(v, s)).collect()
 }
 
 /// The flow that balances; with missing edges none must, and every block speaks for itself.
@@ -102,12 +149,52 @@ fn own_spread(
     }
 }
 
-/// How far an estimate is to be trusted, by its uncertainty.
+/// An estimate that is off by so much is wrong.
+const WRONG: f64 = 0.15;
+
+/// How far an estimate is to be trusted: how many standard deviations it is from being wrong. Three
+/// happen once in four hundred times if the deviations are right, and the bound is not fitted to
+/// anything. What is put at nothing may have run a little, and any little is infinitely more.
 pub(crate) fn trust(estimate: Estimate) -> Confidence {
-    let relative = estimate.standard_uncertainty / estimate.value.max(f64::MIN_POSITIVE);
-    match relative {
-        r if r <= 0.03 => Confidence::High,
-        r if r <= 0.065 => Confidence::Medium,
+    if estimate.value <= 0.0 {
+        return Confidence::Low;
+    }
+    let relative = estimate.standard_uncertainty / estimate.value;
+    match WRONG / relative.max(f64::MIN_POSITIVE) {
+        deviations if deviations >= 5.0 => Confidence::High,
+        deviations if deviations >= 3.0 => Confidence::Medium,
         _ => Confidence::Low,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trust_is_how_many_deviations_are_left_until_an_estimate_is_wrong() {
+        let of = |sigma: f64| trust(Estimate::known(200.0, sigma));
+        assert_eq!(of(0.0), Confidence::High);
+        assert_eq!(of(5.9), Confidence::High);
+        assert_eq!(of(6.1), Confidence::Medium);
+        assert_eq!(of(9.9), Confidence::Medium);
+        assert_eq!(of(10.1), Confidence::Low);
+        assert_eq!(trust(Estimate::known(0.0, 0.0)), Confidence::Low);
+    }
+
+    #[test]
+    fn what_contradicts_flow_is_doubted_with_all_that_runs_alike() {
+        let classes = Classes { of_block: vec![0, 1, 0], of_edge: vec![1, 0], count: 2 };
+        let flow = FlowSolution {
+            blocks: vec![100.0, 50.0, 100.0],
+            edges: vec![50.0, 100.0],
+            imbalance: 0.0,
+        };
+        let mut spread = FlowSolution { blocks: vec![3.0; 3], edges: vec![3.0; 2], imbalance: 0.0 };
+        let seen = |value: f64| Some(Seen { value, variance: 16.0 });
+        // Block 0 was seen 112 times: 4 more than two deviations of 4 explain.
+        doubt(&mut spread, &flow, &classes, &[seen(112.0), seen(57.0), None], &[None, None]);
+        assert_eq!(spread.blocks, [5.0, 3.0, 5.0]);
+        assert_eq!(spread.edges, [3.0, 5.0]);
     }
 }

@@ -7,22 +7,33 @@
 //! ```text
 //! class ── time ─────────► clusters of S/M        value ± counting ± how far rules can be trusted
 //!       ── retired ──────► N / instructions       value ± counting
-//! edge  ── taken, stacks ► N                      value ± counting
+//!       ── doubled ──────► N / instructions       value ± counting
+//! edge  ── taken, stacks, doubled ► N             value ± counting
+//!       ── turns ────────► share of its block     value ± counting ± its block's
 //! ```
+
+use std::collections::BTreeMap;
 
 use image::{EdgeKind, FlowGraph};
 
 use super::classes::Classes;
 use super::cluster::{ClassMember, Confidence, in_order_frequency};
 use super::solve::Seen;
+use crate::edge_samples::EdgeSamples;
 use crate::plan::Least;
-use crate::request::Branches;
 
 /// Counts by step, and what one of them stands for.
 #[derive(Clone, Debug)]
 pub(crate) struct Counted {
     pub(crate) by_step: Vec<u64>,
     pub(crate) period: f64,
+}
+
+/// Branches that were seen being taken, by where they stand and go to.
+#[derive(Clone, Debug)]
+pub(crate) struct Ways {
+    pub(crate) period: f64,
+    pub(crate) seen: BTreeMap<(u64, u64), u64>,
 }
 
 /// Everything that is known of a procedure's runs.
@@ -33,7 +44,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) time: Option<Counted>,
     pub(crate) retired: Option<Counted>,
     pub(crate) taken: Option<Counted>,
-    pub(crate) branches: Option<&'a Branches>,
+    pub(crate) branches: Option<Ways>,
+    pub(crate) edge_samples: Option<&'a EdgeSamples>,
     pub(crate) is_in_order: bool,
     pub(crate) longest_stall_cycles: f64,
 }
@@ -66,6 +78,11 @@ const BRIEF_ERROR: f64 = 1.5;
 /// Blocks that run out of order: least cycles are a bound that is rarely met.
 const OUT_OF_ORDER_ERROR: f64 = 0.6;
 
+/// How far the rules are believed where runs were counted as well, relative to the value.
+const RULES_BESIDE_COUNTS: f64 = 0.1;
+/// As many standard deviations are a contradiction.
+const CONTRADICTS: f64 = 2.0;
+
 impl Evidence<'_> {
     /// What is known of every block, each class being told of once, and of every edge.
     pub(crate) fn seen(&self, least: &[Least]) -> (Vec<Option<Seen>>, Vec<Option<Seen>>) {
@@ -76,7 +93,12 @@ impl Evidence<'_> {
         let faint = FAINT * self.densest(least);
         let mut blocks = vec![None; self.graph.blocks.len()];
         for held in members.iter().filter(|held| !held.is_empty()) {
-            let known = fused(self.by_time(held, least, faint), self.by_retired(held));
+            let counted = fused(self.by_retired(held), self.by_doubles(held));
+            let time = self.by_time(held, least, faint);
+            let known = match counted {
+                Some(counted) => beside_counts(time, counted),
+                None => time,
+            };
             // The same flow passes all of them: said once is enough.
             if let Some(first) = held.first().and_then(|&first| blocks.get_mut(first)) {
                 *first = known;
@@ -169,16 +191,16 @@ impl Evidence<'_> {
             let (from, to) = (self.graph.steps.get(last)?, self.graph.blocks.get(edge.to)?);
             let to = self.graph.steps.get(to.first)?.address;
             let is_taken = edge.kind != EdgeKind::Fall;
-            let from_stacks = self.branches.filter(|_| is_taken).map(|branches| {
-                let mine = branches.seen.iter().filter(|b| b.from == from.address && b.to == to);
-                counted(mine.map(|b| b.count).sum(), branches.period)
+            let from_stacks = self.branches.as_ref().filter(|_| is_taken).map(|branches| {
+                let count = branches.seen.get(&(from.address, to)).copied().unwrap_or(0);
+                counted(count, branches.period)
             });
             let is_direct = edge.kind == EdgeKind::Taken;
             let from_events =
                 self.taken.as_ref().filter(|_| is_direct).and_then(|taken| {
                     Some(counted(taken.by_step.get(last).copied()?, taken.period))
                 });
-            fused(from_stacks, from_events)
+            fused(fused(from_stacks, from_events), self.edge_by_doubles(edge))
         };
         self.graph.edges.iter().map(edge).collect()
     }
@@ -193,6 +215,20 @@ impl Seen {
 fn seen(value: f64, noise: f64, relative: f64) -> Seen {
     let rules = relative * value;
     Seen { value, variance: noise * noise + rules * rules }
+}
+
+/// Time beside what was counted. Rules can be misled and counts cannot: where the two contradict
+/// each other, counts alone are believed, and elsewhere rules are trusted less than by themselves.
+fn beside_counts(time: Option<Seen>, counted: Seen) -> Option<Seen> {
+    let agrees = |time: &Seen| {
+        let off = time.value - counted.value;
+        off * off <= CONTRADICTS * CONTRADICTS * (time.variance + counted.variance)
+    };
+    let doubted = |time: Seen| {
+        let rules = RULES_BESIDE_COUNTS * time.value;
+        Seen { variance: time.variance + rules * rules, ..time }
+    };
+    fused(time.map(doubted).filter(agrees), Some(counted))
 }
 
 /// Two views of one thing, weighed by their precision.
@@ -218,5 +254,16 @@ mod tests {
         let both = fused(Some(rough), Some(fine)).unwrap();
         assert!((both.value - 110.0).abs() < 1e-9 && (both.variance - 90.0).abs() < 1e-9);
         assert_eq!(fused(None, Some(fine)), Some(fine));
+    }
+
+    #[test]
+    fn time_that_contradicts_what_was_counted_is_left_out() {
+        let counted = Seen { value: 100.0, variance: 4.0 };
+        let stalled = Seen { value: 150.0, variance: 9.0 };
+        assert_eq!(beside_counts(Some(stalled), counted), Some(counted));
+        assert_eq!(beside_counts(None, counted), Some(counted));
+        let near = beside_counts(Some(Seen { value: 104.0, variance: 9.0 }), counted).unwrap();
+        assert!(near.value > 100.0 && near.value < 100.5, "{near:?}");
+        assert!(near.variance < counted.variance);
     }
 }

@@ -9,6 +9,7 @@ mod classes;
 #[cfg(test)]
 mod classes_tests;
 mod cluster;
+mod edge_evidence;
 mod eliminate;
 mod estimate;
 mod evidence;
@@ -20,6 +21,6 @@ mod stacks;
 pub use classes::{Classes, classes};
 pub use cluster::{ClassFrequency, ClassMember, Confidence, in_order_frequency};
 pub(crate) use estimate::{Frequencies, estimate, trust};
-pub(crate) use evidence::{Counted, Evidence};
+pub(crate) use evidence::{Counted, Evidence, Ways};
 pub use solve::{FlowSolution, Seen, nearest_flow};
 pub use stacks::{StackBlock, StackFlow};

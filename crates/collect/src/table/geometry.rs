@@ -53,9 +53,10 @@ impl std::error::Error for GeometryError {}
 impl Geometry {
     /// Sizes for a number of samples a second on a CPU. The spill holds what a second brings when
     /// two in five samples miss, as they do in compilations, and as much again while the daemon
-    /// wakes. Where it must be large the table makes room, so that a megabyte is enough.
+    /// wakes; at low rates much more, since waking costs more than memory does. Where it must be
+    /// large the table makes room, so that a megabyte is enough.
     pub fn for_rate(hertz: u64) -> Geometry {
-        let spill = (hertz.min(1 << 20) * 4 / 5).next_power_of_two().clamp(1024, 16384);
+        let spill = (hertz.min(1 << 20) * 4 / 5).next_power_of_two().clamp(8192, 16384);
         let bucket_bits = if spill > 8192 { 11 } else { 12 };
         Geometry { ways: 4, bucket_bits, spill_entries: spill as u32 }
     }

@@ -16,7 +16,7 @@ use super::code::CodeBook;
 use super::walk::{is_possible, said};
 
 /// Bits of so many instructions must fit.
-const FEWEST: usize = 24;
+pub(super) const FEWEST: usize = 24;
 /// No more are asked for.
 const MOST: usize = 100;
 
@@ -40,6 +40,12 @@ pub(super) fn align(
         }
     }
     best.filter(|_| is_alone).map(|(_, start)| start)
+}
+
+/// Whether nothing speaks against a place by the bits that follow.
+pub(super) fn fits(code: &CodeBook, start: u64, calls: &[u64], bits: &[Bits]) -> bool {
+    let bits = bits.get(..bits.len().min(MOST)).unwrap_or(bits);
+    bits.is_empty() || fitting(code, start, calls, bits) > 0
 }
 
 /// How many instructions from a place on fit, up to where the path cannot be followed; 0 if one

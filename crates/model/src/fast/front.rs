@@ -152,18 +152,23 @@ impl Front {
         self.met.missed_l1 |= outcome.level > Level::L1;
         self.met.missed_l2 |= outcome.level > Level::L2;
         self.met.missed_tlb |= outcome.translation.missed_l1;
-        self.is_decoded = match &mut self.uops {
-            None => false,
-            Some(uops) => {
-                let number = pc >> UOP_LINE_SHIFT;
-                let held = uops.touch(number).is_some();
-                if !held {
-                    uops.insert(number, ());
-                    account.happened(place, Event::UopCacheMisses);
-                }
-                held
-            }
-        };
+        let held = self.pass(pc);
+        if held == Some(false) {
+            account.happened(place, Event::UopCacheMisses);
+        }
+        self.is_decoded = held == Some(true);
+    }
+
+    /// Code at an address passes by, timed or not; whether it was there decoded, if a cache for that
+    /// is there.
+    pub(super) fn pass(&mut self, pc: u64) -> Option<bool> {
+        let uops = self.uops.as_mut()?;
+        let number = pc >> UOP_LINE_SHIFT;
+        let held = uops.touch(number).is_some();
+        if !held {
+            uops.insert(number, ());
+        }
+        Some(held)
     }
 
     /// A branch was taken as predicted, with so many cycles of fetch lost.

@@ -87,6 +87,13 @@ impl<W: Watcher> FastCore<W> {
         (&mut self.engine.memory, &mut self.predictor)
     }
 
+    /// Lines of code ran past untimed, in this order: those decoded last are at hand.
+    pub(crate) fn pass(&mut self, addresses: &mut dyn Iterator<Item = u64>) {
+        for pc in addresses {
+            self.engine.front.pass(pc);
+        }
+    }
+
     /// What has been translated.
     pub fn program(&self) -> &Program {
         &self.program
@@ -170,7 +177,7 @@ impl<W: Watcher> FastCore<W> {
             let again = open.fetched + engine.shape.resteer;
             engine.front.restart(again, Cause::Resteer, place as u32);
         } else if taken {
-            let bubble = engine.shape.bubble_of(branch.flow, &verdict);
+            let bubble = engine.shape.bubble_of(branch.flow, verdict.retargeted);
             engine.front.taken(&engine.shape, bubble);
         }
         engine.tell(taken, verdict.mispredicted, verdict.resteered);

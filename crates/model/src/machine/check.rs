@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::event::Event;
 
-use super::{BranchFacts, CacheFacts, Class, Machine, TlbFacts};
+use super::{CacheFacts, Class, Machine, TlbFacts};
 
 /// The most ports a machine may have: a port mask is 32 bits.
 const PORTS_MAX: usize = 32;
@@ -121,7 +121,6 @@ fn widths(machine: &Machine) -> Result<(), String> {
     if window.blocked_forward_cycles > 1000 {
         return Err("window.blocked_forward_cycles must be at most 1000".into());
     }
-    near(&machine.branch)?;
     let boundary = window.store_boundary_bytes;
     if boundary != 0 && !(boundary.is_power_of_two() && boundary <= 4096) {
         return Err("window.store_boundary_bytes must be 0 or a power of two up to 4096".into());
@@ -131,23 +130,6 @@ fn widths(machine: &Machine) -> Result<(), String> {
     }
     if window.bundle_slots > 0 && window.rob < window.bundle_slots {
         return Err("window.rob must hold one group".into());
-    }
-    Ok(())
-}
-
-fn near(branch: &BranchFacts) -> Result<(), String> {
-    let (entries, ways) = (branch.near_entries, branch.near_ways);
-    if entries == 0 {
-        return Ok(());
-    }
-    if ways == 0 || ways > 64 || entries % ways != 0 || !(entries / ways).is_power_of_two() {
-        return Err("branch.near_entries must be a power of two times branch.near_ways".into());
-    }
-    if entries > 1 << 20 || branch.far_bubble_cycles > 1000 {
-        return Err("branch.near_entries and branch.far_bubble_cycles are too large".into());
-    }
-    if !branch.near_block_bytes.is_power_of_two() || branch.near_block_bytes > 4096 {
-        return Err("branch.near_block_bytes must be a power of two up to 4096".into());
     }
     Ok(())
 }

@@ -282,15 +282,6 @@ pub struct BranchFacts {
     pub btb_entries: u32,
     /// Its ways.
     pub btb_ways: u32,
-    /// Branches that fetch follows without a bubble; 0 where it follows all that the target buffer
-    /// holds.
-    pub near_entries: u32,
-    /// How many of them may lie in one block of code, or in blocks that share a place.
-    pub near_ways: u32,
-    /// The block.
-    pub near_block_bytes: u32,
-    /// Cycles of fetch lost after a taken branch that is not near.
-    pub far_bubble_cycles: u32,
     /// Targets of indirect branches by history; 0 when they use the target buffer.
     pub indirect_entries: u32,
     /// Return addresses held.

@@ -15,11 +15,13 @@
 
 mod bits;
 mod sample;
+mod seen;
 #[cfg(test)]
 mod tests;
 
 pub use bits::{AROUND, Bits, Surroundings};
 pub use sample::{DetailedSample, LENGTH, Samples, SignatureSample};
+pub use seen::Seen;
 
 use std::collections::VecDeque;
 
@@ -72,6 +74,10 @@ pub struct Monitor<R: Recorder> {
     until_detail: u64,
     signature: Option<SignatureSample>,
     detail: Option<Open<R::Detail>>,
+    /// Where instructions seldom seen are preferred.
+    seen: Option<Seen>,
+    /// Instructions that the detailed sample under way waited for.
+    waited: u64,
     /// Where each signature really went, for those who check.
     path: Option<Vec<u64>>,
     samples: Samples<R::Detail>,
@@ -100,6 +106,8 @@ impl<R: Recorder> Monitor<R> {
             until_detail: 0,
             signature: None,
             detail: None,
+            seen: None,
+            waited: 0,
             path: None,
             samples: Samples::default(),
         };
@@ -112,6 +120,18 @@ impl<R: Recorder> Monitor<R> {
     pub fn with_truth(mut self) -> Monitor<R> {
         self.path = Some(Vec::new());
         self
+    }
+
+    /// Prefers instructions of which there are few detailed samples, by what was seen so far.
+    #[must_use]
+    pub fn preferring_rare(mut self, seen: Seen) -> Monitor<R> {
+        self.seen = Some(seen);
+        self
+    }
+
+    /// Takes out how often instructions were sampled, for the monitor of the next stretch.
+    pub fn take_seen(&mut self) -> Seen {
+        self.seen.take().unwrap_or_default()
     }
 
     /// What follows does not follow from what was seen: open samples are dropped, and another
@@ -170,7 +190,7 @@ impl<R: Recorder> Monitor<R> {
                 path.clear();
             }
         }
-        if self.until_detail == 0 && self.detail.is_none() {
+        if self.until_detail == 0 && self.detail.is_none() && self.takes(life.pc) {
             let around = Surroundings::of(self.before.iter().copied());
             let sample = DetailedSample { pc: life.pc, around, target: None, ops: Vec::new() };
             self.detail = Some(Open { sample, seen: 0, wants_target: false });
@@ -180,6 +200,16 @@ impl<R: Recorder> Monitor<R> {
         {
             path.push(life.pc);
         }
+    }
+
+    /// Whether the detailed sample that is due is taken of this instruction.
+    fn takes(&mut self, pc: u64) -> bool {
+        let Some(seen) = &mut self.seen else { return true };
+        let takes = seen.takes(pc);
+        if takes {
+            self.waited = seen.taken();
+        }
+        takes
     }
 
     /// The last micro-op of an instruction has been seen.
@@ -225,7 +255,9 @@ impl<R: Recorder> Monitor<R> {
         self.samples.details.push(open.sample);
         // It began its surroundings ago.
         let every = self.rates.detail_every.max(DETAIL_LEAST);
-        self.until_detail = AROUND as u64 + self.even(2 * (every - DETAIL_LEAST));
+        // Who waited for a rare one comes earlier next time, so that as many are taken.
+        let pause = self.even(2 * (every - DETAIL_LEAST));
+        self.until_detail = AROUND as u64 + pause.saturating_sub(self.waited);
     }
 }
 

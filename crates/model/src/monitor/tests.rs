@@ -174,3 +174,27 @@ fn a_restart_drops_what_is_open_and_says_so() {
     assert_eq!((samples.cut, samples.signatures.len()), (1, 1));
     assert!(samples.details.iter().all(|detail| detail.ops.len() == 1));
 }
+
+#[test]
+fn an_instruction_that_seldom_runs_is_sampled_as_soon_as_it_comes() {
+    let rates = Rates { signature_every: 2000, detail_every: 50, seed: 1 };
+    // One instruction of seven hundred stands apart.
+    let sampled = |mut monitor: Monitor<Number>| {
+        for _ in 0..143 {
+            run(&mut monitor, 699);
+            monitor.lived(&life(0x2000, Class::Alu));
+        }
+        let samples = monitor.take();
+        let rare = samples.details.iter().filter(|detail| detail.pc == 0x2000).count();
+        (rare, samples.details.len(), monitor.take_seen())
+    };
+    let (plain, all, _) = sampled(Monitor::new(Number(0), rates));
+    let preferring = Monitor::new(Number(0), rates).preferring_rare(Seen::default());
+    let (rare, nearly_all, seen) = sampled(preferring);
+    assert!(plain <= 10, "{plain} of {all}");
+    assert!(rare >= 16, "{rare} of {nearly_all}");
+    assert!(nearly_all.abs_diff(all) < all / 20, "as many samples: {nearly_all} and {all}");
+    // Known from one stretch, it is not waited for in the next.
+    let (again, _, _) = sampled(Monitor::new(Number(0), rates).preferring_rare(seen));
+    assert!(again <= 10, "{again}");
+}

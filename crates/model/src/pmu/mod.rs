@@ -3,15 +3,18 @@
 //! ```text
 //! events wanted --assign--> counters        Counts --CounterBank::read--> what the registers say
 //! lives of micro-ops --Sampler--> samples: overflow, then the interrupt `skid` cycles later
+//! lives of micro-ops --DoubleSampler--> what ran between two interrupts
 //! ```
 //!
 //! The exact truth stays beside it in `Account` and `Counts`: what a counter says can be held
 //! against what happened.
 
 mod assign;
+mod double;
 mod sampler;
 
 pub use assign::{Assignment, Counter, Unplaceable, assign, counters};
+pub use double::{DoubleSample, DoubleSampler, Doubling};
 pub use sampler::{Attribution, Sample, Sampler, SamplerError, Sampling};
 
 use crate::event::{Counts, Event};

@@ -55,6 +55,9 @@ pub struct Sample {
     pub overflowed: u32,
     /// When the interrupt came.
     pub cycle: u64,
+    /// Whether the instruction, a conditional branch, is about to be taken: the handler reads it
+    /// off the flags that were saved. None for anything else.
+    pub turns: Option<bool>,
 }
 
 /// An event that interrupts cannot be taken on.
@@ -68,6 +71,27 @@ impl fmt::Display for SamplerError {
 }
 
 impl std::error::Error for SamplerError {}
+
+/// A fixed source of periods.
+#[derive(Clone, Debug)]
+pub(super) struct Dice(u64);
+
+impl Dice {
+    pub(super) fn new(seed: u64) -> Dice {
+        Dice(seed.wrapping_mul(2).wrapping_add(1))
+    }
+
+    fn roll(&mut self) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
+    }
+
+    /// One of the numbers from `low` to `high`.
+    pub(super) fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.roll() % (high - low + 1)
+    }
+}
 
 #[derive(Clone, Debug)]
 struct Line {
@@ -85,7 +109,7 @@ struct Line {
 pub struct Sampler {
     lines: Vec<Line>,
     skid: u64,
-    dice: u64,
+    dice: Dice,
     last_commit: u64,
     /// The latest mispredicted branch, which owns the empty window after it.
     branch: Option<(u32, u64)>,
@@ -115,7 +139,7 @@ impl Sampler {
         let mut sampler = Sampler {
             lines: lines.collect(),
             skid: u64::from(machine.pmu.skid_cycles),
-            dice: seed.wrapping_mul(2).wrapping_add(1),
+            dice: Dice::new(seed),
             last_commit: 0,
             branch: None,
             stalls: VecDeque::new(),
@@ -144,18 +168,10 @@ impl Sampler {
         self.lost
     }
 
-    fn roll(&mut self) -> u64 {
-        self.dice = self
-            .dice
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        self.dice >> 33
-    }
-
     fn period(&mut self, k: usize) -> u64 {
         let (low, high) = self.lines[k].sampling.period;
         let low = low.max(1);
-        low + self.roll() % (high.max(low) - low + 1)
+        self.dice.between(low, high.max(low))
     }
 
     fn advance(&mut self, k: usize, life: &Life) {
@@ -195,13 +211,15 @@ impl Sampler {
             pc: life.pc,
             overflowed,
             cycle: due,
+            turns: turns(life),
         };
         if is_proportional
             && life.committed > due
             && self.is_the_branchs(due, life)
             && let Some((branch, pc)) = self.branch
         {
-            (sample.instruction, sample.pc) = (branch, pc);
+            // The branch has gone its way already.
+            (sample.instruction, sample.pc, sample.turns) = (branch, pc, None);
         }
         if is_proportional && life.committed == due {
             // Others may retire in the same cycle: each gets its chance as it comes by.
@@ -230,8 +248,9 @@ impl Sampler {
             self.lines[k].drawn = None;
             self.samples.push(sample);
         } else if life.is_last {
-            if self.roll().is_multiple_of(count + 1) {
+            if self.dice.roll().is_multiple_of(count + 1) {
                 (sample.instruction, sample.pc) = (life.instruction, life.pc);
+                sample.turns = turns(life);
             }
             self.lines[k].drawn = Some((sample, count + 1));
         }
@@ -266,6 +285,11 @@ impl Watcher for Sampler {
     fn stalled(&mut self, stall: &Stalled) {
         self.stalls.push_back(*stall);
     }
+}
+
+/// Which way a conditional branch goes.
+fn turns(life: &Life) -> Option<bool> {
+    (life.flow == Flow::Conditional && life.is_last).then_some(life.taken)
 }
 
 fn can_sample(event: Event) -> bool {

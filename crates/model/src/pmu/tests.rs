@@ -106,3 +106,104 @@ fn an_event_without_an_instruction_is_refused() {
     let error = Sampler::new(&machine, &[sampling], 1).unwrap_err().to_string();
     assert_eq!(error, "l2-prefetches belongs to no instruction and cannot be sampled");
 }
+
+/// A loop whose branch leaves it every fourth round for a division that makes the next round wait.
+fn doubled(gap_cycles: u64) -> (FastCore<DoubleSampler>, [u64; 2]) {
+    let alpha = machine("alpha21164", &[]);
+    let doubling = Doubling { period_cycles: (90, 110), gap_cycles };
+    let sampler = DoubleSampler::new(&alpha, doubling, 7);
+    let mut core = FastCore::watched(&alpha, Settings::default(), sampler);
+    let body = block(0x1000, &[ADD_RAX_RAX, NOP, JNE]);
+    let aside = block(0x1000 + 6, &[DIV_EBX, ADD_RAX_RAX]);
+    let beyond = block(0x1000 + 6 + 0x10, &[IMUL_RAX_RAX, NOP]);
+    translate(&mut core, &[body, aside, beyond]);
+    let mut fell = 0;
+    for round in 0..60_000_u64 {
+        core.executed(BlockId(0), 3, &[]);
+        let is_aside = round % 4 == 3;
+        fell += u64::from(is_aside);
+        core.executed(BlockId(if is_aside { 1 } else { 2 }), 2, &[]);
+    }
+    core.finish();
+    (core, [fell, 60_000 - fell])
+}
+
+#[test]
+fn double_samples_pass_everything_as_often_as_it_ran_however_long_it_stalled() {
+    for gap_cycles in [1, 8, 32] {
+        let (mut core, _) = doubled(gap_cycles);
+        let runs: Vec<u64> = core.account().runs().to_vec();
+        let samples = core.watcher_mut().take();
+        assert!(samples.len() as u64 >= core.cycles() / 110 - 1);
+        let mut passed = vec![0_u64; runs.len()];
+        samples.iter().flat_map(|s| &s.passed).for_each(|&place| passed[place as usize] += 1);
+        let each = 100.0 / gap_cycles as f64;
+        for (place, (&ran, &passed)) in runs.iter().zip(&passed).enumerate() {
+            // Four standard deviations, were stretches to pass one round each.
+            let off = (passed as f64 * each / ran as f64 - 1.0).abs();
+            let allowed = 4.0 / (ran as f64 / each).sqrt() * (gap_cycles as f64).sqrt().max(1.0);
+            assert!(off < allowed.min(0.2), "gap {gap_cycles}, place {place}: {off}");
+        }
+    }
+}
+
+#[test]
+fn ways_out_of_a_branch_are_passed_as_often_as_they_were_gone() {
+    let (mut core, [fell, taken]) = doubled(8);
+    let samples = core.watcher_mut().take();
+    let gone = |to: u32| {
+        samples.iter().flat_map(DoubleSample::ways).filter(|&way| way == (2, to)).count() as f64
+    };
+    let share = gone(3) / (gone(3) + gone(5));
+    assert!((share - fell as f64 / (fell + taken) as f64).abs() < 0.02, "{share}");
+    // In the order in which they ran, the second interrupt's included.
+    for sample in &samples {
+        assert!(sample.ways().all(|(from, to)| matches!(
+            (from, to),
+            (0, 1) | (1, 2) | (2, 3 | 5) | (3, 4) | (5, 6) | (4 | 6, 0)
+        )));
+        assert_eq!(sample.first(), sample.passed.first().copied().unwrap_or(sample.second));
+    }
+}
+
+#[test]
+fn a_stall_longer_than_the_gap_passes_nothing() {
+    let (mut core, _) = doubled(1);
+    let samples = core.watcher_mut().take();
+    let empty = samples.iter().filter(|sample| sample.passed.is_empty()).count();
+    assert!(empty > samples.len() / 4, "the division makes most of the time: {empty}");
+    assert!(samples.windows(2).all(|pair| pair[1].cycle - pair[0].cycle >= 90));
+}
+
+#[test]
+fn a_sampled_branch_tells_its_direction_and_nothing_else_does() {
+    let alpha = machine("alpha21164", &[]);
+    let sampling = Sampling {
+        event: Event::Cycles,
+        period: (90, 110),
+        attribution: Attribution::NextCommitting,
+    };
+    let sampler = Sampler::new(&alpha, &[sampling], 3).unwrap();
+    let mut core = FastCore::watched(&alpha, Settings::default(), sampler);
+    // The branch waits for the multiplication, so that it is found often.
+    translate(
+        &mut core,
+        &[
+            block(0x1000, &[IMUL_RAX_RAX, ADD_RAX_RAX, JNE]),
+            block(0x1009, &[NOP]),
+            block(0x1019, &[NOP]),
+        ],
+    );
+    for round in 0..40_000_u32 {
+        core.executed(BlockId(0), 3, &[]);
+        core.executed(BlockId(if round % 5 == 0 { 1 } else { 2 }), 1, &[]);
+    }
+    core.finish();
+    let samples = core.watcher().samples();
+    assert!(samples.iter().all(|sample| sample.turns.is_some() == (sample.instruction == 2)));
+    let of = |way: bool| samples.iter().filter(|sample| sample.turns == Some(way)).count();
+    let (taken, straight) = (of(true), of(false));
+    assert!(taken + straight > 100, "{taken} {straight}");
+    let share = taken as f64 / (taken + straight) as f64;
+    assert!((share - 0.8).abs() < 0.1, "{share}");
+}

@@ -108,7 +108,7 @@ impl SampledCore {
 
     pub(super) fn fit_now(&mut self) {
         self.fitted = fit(&self.strata, &self.prior);
-        self.fit_at = self.strata.len() + 1 + self.strata.len() / 16;
+        self.fit_at = self.strata.len() + 1 + self.strata.len() / 8;
     }
 
     /// Adds up what depends on the code alone.

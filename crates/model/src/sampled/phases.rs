@@ -55,6 +55,8 @@ impl SampledCore {
             Phase::Warm => {
                 self.warmer.settle(pc);
                 self.exchange();
+                let core = &mut self.core;
+                self.warmer.tell_passed(|lines| core.pass(lines));
                 self.phase = Phase::Prime;
                 self.turns_at = self.stratum.measure;
             }

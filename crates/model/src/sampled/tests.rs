@@ -169,3 +169,35 @@ fn a_core_that_idles_through_what_it_skips_knows_what_it_would_have_known() {
     assert_eq!(core.runs(), told.runs());
     assert_eq!(Accounting::counts(&core), Accounting::counts(&told));
 }
+
+/// Two phases in turn, each with more code than is timed in a window and less than a cache of decoded
+/// code holds, together more.
+fn much_code(core: &mut impl CoreListener, rounds: u32) {
+    let jump: &[u8] = &[0xeb, 0x3e];
+    let one = |line: u64| block(0x10_0000 + 64 * line, &[NOP, NOP, NOP, NOP, NOP, NOP, jump]);
+    let blocks: Vec<_> = (0..1200).map(one).collect();
+    translate(core, &blocks);
+    for round in 0..rounds {
+        for step in 0..9000 {
+            core.executed(BlockId(round % 2 * 600 + step % 600), 7, &[]);
+        }
+    }
+}
+
+#[test]
+fn code_that_was_decoded_while_untimed_is_found_decoded() {
+    let zen4 = machine("zen4", &[]);
+    let mut full = FastCore::new(&zen4, Settings::default());
+    much_code(&mut full, 60);
+    full.finish();
+    let truth = full.counts()[Event::UopCacheMisses] as f64;
+    let plan = Plan { certain_instructions: 0, ..Plan::default() };
+    let mut sampled = SampledCore::new(&zen4, Settings::default(), plan);
+    much_code(&mut sampled, 60);
+    sampled.settle_all();
+    let misses = sampled.estimate(Event::UopCacheMisses).unwrap();
+    // Each phase meets its code once anew and then a dozen times more.
+    assert_eq!(truth, 60.0 * 600.0);
+    let off = (misses.value - truth).abs() / truth;
+    assert!(off < 0.5, "{} of {truth}", misses.value);
+}

@@ -2,8 +2,9 @@
 //!
 //! It serves as cache (numbers are lines), TLB (pages), branch target buffer and micro-op cache.
 //! A set of up to 16 keeps its ways in one word, newest first, four bits each: a hit of the newest
-//! changes nothing, and the way that must leave is the last. Wider sets chain their ways, and count
-//! what they hold by low bits, so that most of what they do not hold is known without a search.
+//! changes nothing, and the way that must leave is the last. Wider sets stamp each use, which is cheap
+//! for hits, and look for the oldest stamp when one must leave; they count what they hold by low bits,
+//! so that most of what they do not hold is known without a search.
 //! Small memories remember by the low bits of a number in which way such a number was found last, so
 //! that most hits look at one place.
 //!
@@ -32,8 +33,9 @@ pub struct Cache<V> {
     values: Vec<V>,
     /// The ways of each narrow set, newest first.
     orders: Vec<u64>,
-    /// The ways of each wide set, newest first.
-    chains: Vec<Chain>,
+    /// When each place of wide sets was used last, and the latest of all.
+    stamps: Vec<u64>,
+    latest: u64,
     /// How many numbers wide sets hold, by low bits.
     held: Vec<u8>,
     /// The way in which a number was found last, by its low bits.
@@ -59,7 +61,8 @@ impl<V: Copy + Default> Cache<V> {
             tags: vec![EMPTY; places],
             values: vec![V::default(); places],
             orders: if is_narrow { vec![IN_ORDER; sets as usize] } else { Vec::new() },
-            chains: if is_narrow { Vec::new() } else { vec![Chain::new(ways); sets as usize] },
+            stamps: if is_narrow { Vec::new() } else { unused(places, ways) },
+            latest: ways as u64,
             held: if is_narrow { Vec::new() } else { vec![0; HELD_MASK as usize + 1] },
             hints: vec![0; hints],
             ways,
@@ -67,6 +70,11 @@ impl<V: Copy + Default> Cache<V> {
             mask: if sets.is_power_of_two() { sets - 1 } else { 0 },
             inverse: (u128::MAX / u128::from(sets)).wrapping_add(1),
         }
+    }
+
+    /// How many sets there are.
+    pub(super) fn sets(&self) -> u64 {
+        self.sets
     }
 
     /// How many numbers it can hold.
@@ -138,7 +146,10 @@ impl<V: Copy + Default> Cache<V> {
         match self.orders.get_mut(set) {
             Some(order) if *order & 15 == way as u64 => {}
             Some(order) => *order = to_front(*order, way as u64),
-            None => self.chains[set].renew(way),
+            None => {
+                self.latest += 1;
+                self.stamps[set * self.ways + way] = self.latest;
+            }
         }
     }
 
@@ -181,7 +192,9 @@ impl<V: Copy + Default> Cache<V> {
         if let Some(order) = self.orders.get(set) {
             return (order >> (4 * (self.ways - 1))) as usize & 15;
         }
-        self.chains[set].oldest()
+        let stamps = &self.stamps[set * self.ways..][..self.ways];
+        let oldest = stamps.iter().enumerate().min_by_key(|(_, stamp)| **stamp);
+        oldest.map_or(0, |(way, _)| way)
     }
 
     /// Puts a number that is not held in as the newest; returns what had to leave.
@@ -209,7 +222,12 @@ impl<V: Copy + Default> Cache<V> {
     }
 }
 
-/// The ways of a wide set, each linked with the next newer and the next older.
+/// Stamps of places that were never used: the last way of each set leaves first.
+fn unused(places: usize, ways: usize) -> Vec<u64> {
+    (0..places).map(|place| (ways - 1 - place % ways) as u64).collect()
+}
+
+/// The places of a table, each linked with the next newer and the next older.
 #[derive(Clone, Debug)]
 pub(super) struct Chain {
     newer: Vec<u16>,
@@ -338,7 +356,7 @@ mod tests {
 
     #[test]
     fn shortcuts_hold_what_plain_lists_hold() {
-        for (entries, ways) in [(64, 8), (48, 12), (16, 16), (96, 96), (12, 2), (7, 1), (4096, 4)] {
+        for (entries, ways) in [(64, 8), (48, 12), (16, 16), (96, 96), (72, 24), (7, 1), (4096, 4)] {
             let mut cache = Cache::new(entries, ways);
             let mut plainly = Plainly { sets: vec![Vec::new(); entries / ways], ways };
             let mut dice = crate::testing::Dice::new(entries as u64);

@@ -4,9 +4,17 @@
 //! keeps when it arrives, and whoever asks for it meanwhile waits for that moment. Lines enter
 //! every level that they pass. Warming uses the same memory with `TIMED` off: lines arrive at once.
 
+mod code;
+mod line;
+mod told;
+
+pub use line::Line;
+pub use told::{MemoryCounts, Outcome};
+
 use super::Level;
 use super::cache::Cache;
 use super::misses::{Channel, MissFile};
+use super::newest::Newest;
 use super::prefetch::{StreamPrefetcher, StridePrefetcher};
 use super::tlb::{Tlb, Translation};
 use crate::machine::{CacheFacts, Machine};
@@ -16,72 +24,15 @@ const TABLES: u64 = 1 << 63;
 /// The power of two of a table entry's bytes.
 const ENTRY_SHIFT: u32 = 3;
 
-/// What is known of a line in a cache.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Line {
-    /// When it is there.
-    ready: u64,
-    /// Whether it was written.
-    is_dirty: bool,
-    /// Whether it was fetched on a guess and not yet asked for.
-    is_guess: bool,
-}
-
-/// What an access met.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Outcome {
-    /// Cycles from issue to data.
-    pub cycles: u32,
-    /// Where the line was.
-    pub level: Level,
-    /// What the translation cost; it is part of `cycles`.
-    pub translation: Translation,
-    /// The line was on its way already.
-    pub joined: bool,
-    /// A prefetch had brought it.
-    pub guessed: bool,
-    /// The access touched two lines.
-    pub split: bool,
-}
-
-/// Things that happen beside instructions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct MemoryCounts {
-    /// Requests to the second level, data side.
-    pub l2_data: u64,
-    /// Requests to the second level, code side.
-    pub l2_code: u64,
-    /// Of all of them, those that missed.
-    pub l2_misses: u64,
-    /// Requests to the third level.
-    pub l3: u64,
-    /// Of them, those that missed.
-    pub l3_misses: u64,
-    /// Lines fetched into the first level on a guess.
-    pub prefetches_l1: u64,
-    /// Lines fetched into the second level on a guess.
-    pub prefetches_l2: u64,
-    /// Guesses that were asked for.
-    pub prefetches_useful: u64,
-    /// Guesses that left unasked.
-    pub prefetches_useless: u64,
-    /// Dirty lines that left the first level.
-    pub writebacks_l1: u64,
-    /// Dirty lines that left the last level.
-    pub writebacks_memory: u64,
-    /// Lines that left the first-level data cache.
-    pub evictions_l1: u64,
-    /// Cycles in which a miss waited for a register; several at once count once.
-    pub wait_cycles: u64,
-    /// Lines brought from memory.
-    pub memory_reads: u64,
-}
-
 /// Both sides and all levels.
 #[derive(Clone, Debug)]
 pub struct Memory {
     l1d: Cache<Line>,
+    /// The newest line of each set that is no guess, and whether it is dirty.
+    l1d_newest: Newest<(u64, bool)>,
     l1i: Cache<Line>,
+    /// The newest line of each set that is no guess.
+    l1i_newest: Newest<u64>,
     l2: Cache<Line>,
     l3: Option<Cache<Line>>,
     dtlb: Tlb,
@@ -110,6 +61,9 @@ pub struct Memory {
     pub counts: MemoryCounts,
 }
 
+/// No line: lines are shifted addresses.
+const NO_LINE: u64 = u64::MAX;
+
 fn cache(facts: &CacheFacts) -> Cache<Line> {
     let entries = u64::from(facts.size_kib) * 1024 / u64::from(facts.line_bytes);
     Cache::new(entries as usize, facts.ways as usize)
@@ -124,9 +78,12 @@ impl Memory {
         let page_lines = u64::from((tlbs.page_bytes / line_bytes).max(1));
         let prefetch = &machine.prefetch;
         let ahead = u64::from(prefetch.l2_stream_lines);
+        let (l1d, l1i) = (cache(&caches.l1d), cache(&caches.l1i));
         Memory {
-            l1d: cache(&caches.l1d),
-            l1i: cache(&caches.l1i),
+            l1d_newest: Newest::new(l1d.sets(), (NO_LINE, false)),
+            l1d,
+            l1i_newest: Newest::new(l1i.sets(), NO_LINE),
+            l1i,
             l2: cache(&caches.l2),
             l3: caches.l3.as_ref().map(cache),
             dtlb: Tlb::new(tlbs, &tlbs.l1d, tlbs.l2d.as_ref()),
@@ -211,10 +168,11 @@ impl Memory {
         if last != line || !self.dtlb.hits(address) {
             return false;
         }
-        let there = at + u64::from(self.l1d_cycles);
-        let is_plain = |state: &Line| (!TIMED || state.ready <= there) && !state.is_guess;
-        if self.l1d.touch_if(line, is_plain).is_none() {
-            return false;
+        if TIMED || !self.is_newest(line) {
+            let there = at + u64::from(self.l1d_cycles);
+            let is_plain = |state: &Line| (!TIMED || state.ready() <= there) && !state.is_guess();
+            let Some(state) = self.l1d.touch_if(line, is_plain) else { return false };
+            self.l1d_newest.note(line, (line, state.is_dirty()));
         }
         self.follow_stride::<TIMED>(pc, address, line, at);
         true
@@ -229,8 +187,19 @@ impl Memory {
         if last != line || !self.dtlb.hits(address) {
             return false;
         }
-        let held = self.l1d.touch_if(line, |state| !state.is_guess);
-        held.map(|state| state.is_dirty = true).is_some()
+        if self.l1d_newest.of(line) == Some((line, true)) {
+            return true;
+        }
+        let Some(state) = self.l1d.touch_if(line, |state| !state.is_guess()) else { return false };
+        state.write(true);
+        self.l1d_newest.note(line, (line, true));
+        true
+    }
+
+    /// Whether a line is the newest of its set in the first level and no guess.
+    #[inline]
+    fn is_newest(&self, line: u64) -> bool {
+        self.l1d_newest.of(line).is_some_and(|(newest, _)| newest == line)
     }
 
     /// Reads the entry of the last table of a walk that has taken so many cycles besides. Returns
@@ -242,7 +211,7 @@ impl Memory {
         let start = if TIMED { self.walks.admit(at) } else { 0 };
         let read = start + u64::from(cycles);
         let there = match self.l2.touch(line) {
-            Some(state) => state.ready.max(read + self.l2_cycles),
+            Some(state) => state.ready().max(read + self.l2_cycles),
             None => self.beyond_l2::<TIMED>(line, read, false).0,
         };
         if !TIMED {
@@ -258,9 +227,10 @@ impl Memory {
         let Some(state) = self.l1d.touch(line) else {
             return self.data_miss::<TIMED>(line, is_store, at);
         };
-        state.is_dirty |= is_store;
-        let guessed = std::mem::take(&mut state.is_guess);
-        let wait = state.ready.saturating_sub(at);
+        state.write(is_store);
+        let guessed = state.ask();
+        self.l1d_newest.note(line, (line, state.is_dirty()));
+        let wait = state.ready().saturating_sub(at);
         self.counts.prefetches_useful += u64::from(guessed);
         Outcome {
             cycles: l1_cycles.max(wait as u32),
@@ -285,8 +255,7 @@ impl Memory {
         } else {
             self.beyond::<false>(line, 0)
         };
-        let state = Line { ready, is_dirty: is_store, is_guess: false };
-        self.fill_l1d(line, state);
+        self.fill_l1d(line, Line::new(ready, is_store, false));
         if self.next_line && (line + 1) & (self.page_lines - 1) != 0 {
             self.guess_l1d::<TIMED>(line + 1, at);
         }
@@ -307,13 +276,15 @@ impl Memory {
     }
 
     fn fill_l1d(&mut self, line: u64, state: Line) {
+        let newest = if state.is_guess() { NO_LINE } else { line };
+        self.l1d_newest.note(line, (newest, state.is_dirty()));
         let Some((left, was)) = self.l1d.insert(line, state) else { return };
         self.counts.evictions_l1 += 1;
-        self.counts.prefetches_useless += u64::from(was.is_guess);
-        if was.is_dirty {
+        self.counts.prefetches_useless += u64::from(was.is_guess());
+        if was.is_dirty() {
             self.counts.writebacks_l1 += 1;
             match self.l2.peek_mut(left) {
-                Some(below) => below.is_dirty = true,
+                Some(below) => below.write(true),
                 None => self.leave_l2(left, was),
             }
         }
@@ -330,12 +301,12 @@ impl Memory {
     }
 
     fn guess_l1d<const TIMED: bool>(&mut self, line: u64, at: u64) {
-        if self.l1d.peek(line).is_some() {
+        if self.is_newest(line) || self.l1d.peek(line).is_some() {
             return;
         }
         self.counts.prefetches_l1 += 1;
         let (ready, _) = self.beyond::<TIMED>(line, at);
-        self.fill_l1d(line, Line { ready, is_dirty: false, is_guess: true });
+        self.fill_l1d(line, Line::new(ready, false, true));
     }
 
     /// Brings a line from behind the first level: when it is there, and whence.
@@ -343,9 +314,9 @@ impl Memory {
         let run = self.streams.as_mut().and_then(|streams| streams.observe(line));
         let found = match self.l2.touch(line) {
             Some(state) => {
-                let guessed = std::mem::take(&mut state.is_guess);
+                let guessed = state.ask();
                 self.counts.prefetches_useful += u64::from(guessed);
-                let ready = if TIMED { state.ready.max(at + self.l2_cycles) } else { 0 };
+                let ready = if TIMED { state.ready().max(at + self.l2_cycles) } else { 0 };
                 (ready, Level::L2)
             }
             None => self.beyond_l2::<TIMED>(line, at, false),
@@ -362,7 +333,7 @@ impl Memory {
     fn beyond_l2<const TIMED: bool>(&mut self, line: u64, at: u64, is_guess: bool) -> (u64, Level) {
         self.counts.l2_misses += u64::from(!is_guess);
         let start = if TIMED { self.l2_misses.admit(at) } else { 0 };
-        let found = self.l3.as_mut().and_then(|l3| l3.touch(line)).map(|state| state.ready);
+        let found = self.l3.as_mut().and_then(|l3| l3.touch(line)).map(|state| state.ready());
         let has_l3 = self.l3.is_some();
         self.counts.l3 += u64::from(has_l3 && !is_guess);
         let (ready, level) = match found {
@@ -381,9 +352,9 @@ impl Memory {
         if found.is_none() {
             self.fill_l3(line, ready);
         }
-        let state = Line { ready, is_dirty: false, is_guess };
+        let state = Line::new(ready, false, is_guess);
         if let Some((left, was)) = self.l2.insert(line, state) {
-            self.counts.prefetches_useless += u64::from(was.is_guess);
+            self.counts.prefetches_useless += u64::from(was.is_guess());
             self.leave_l2(left, was);
         }
         (ready, level)
@@ -400,19 +371,19 @@ impl Memory {
     }
 
     fn fill_l3(&mut self, line: u64, ready: u64) {
-        let state = Line { ready, is_dirty: false, is_guess: false };
+        let state = Line::new(ready, false, false);
         let left = self.l3.as_mut().and_then(|l3| l3.insert(line, state));
-        self.counts.writebacks_memory += u64::from(left.is_some_and(|(_, was)| was.is_dirty));
+        self.counts.writebacks_memory += u64::from(left.is_some_and(|(_, was)| was.is_dirty()));
     }
 
     /// A line leaves the second level: what was written goes to the third, or to memory if that
     /// has let go of the line already.
     fn leave_l2(&mut self, line: u64, was: Line) {
-        if !was.is_dirty {
+        if !was.is_dirty() {
             return;
         }
         match self.l3.as_mut().and_then(|l3| l3.peek_mut(line)) {
-            Some(below) => below.is_dirty = true,
+            Some(below) => below.write(true),
             None => self.counts.writebacks_memory += 1,
         }
     }
@@ -422,60 +393,6 @@ impl Memory {
             self.counts.prefetches_l2 += 1;
             self.beyond_l2::<TIMED>(line, at, true);
         }
-    }
-
-    /// Fetches the line of code that holds `pc`. Cycles beyond the pipeline's own are returned.
-    #[inline]
-    pub fn code<const TIMED: bool>(&mut self, pc: u64, at: u64) -> Outcome {
-        let mut translation = self.itlb.translate(pc);
-        if translation.walked {
-            translation.cycles += self.walk::<TIMED>(pc, at, translation.cycles);
-        }
-        let line = pc >> self.line_shift;
-        let start = at + u64::from(translation.cycles);
-        let in_time = start + u64::from(self.l1i_cycles);
-        let mut outcome = match self.l1i.touch(line) {
-            Some(state) => Outcome {
-                cycles: state.ready.saturating_sub(in_time) as u32,
-                level: Level::L1,
-                translation,
-                joined: state.ready > in_time,
-                guessed: std::mem::take(&mut state.is_guess),
-                split: false,
-            },
-            None => self.code_miss::<TIMED>(line, start),
-        };
-        outcome.cycles += translation.cycles;
-        outcome.translation = translation;
-        outcome
-    }
-
-    #[inline(never)]
-    fn code_miss<const TIMED: bool>(&mut self, line: u64, at: u64) -> Outcome {
-        let (ready, level) = self.fill_code::<TIMED>(line, at, false);
-        if self.code_next_line && self.l1i.peek(line + 1).is_none() {
-            self.fill_code::<TIMED>(line + 1, at, true);
-        }
-        let past_pipeline = ready.saturating_sub(at + u64::from(self.l1i_cycles));
-        Outcome {
-            cycles: past_pipeline as u32,
-            level,
-            translation: Translation::default(),
-            joined: false,
-            guessed: false,
-            split: false,
-        }
-    }
-
-    fn fill_code<const TIMED: bool>(&mut self, line: u64, at: u64, is_guess: bool) -> (u64, Level) {
-        self.counts.l2_code += 1;
-        let start = if TIMED { self.l1i_misses.admit(at) } else { 0 };
-        let (ready, level) = self.beyond::<TIMED>(line, start);
-        if TIMED {
-            self.l1i_misses.hold(start, ready);
-        }
-        self.l1i.insert(line, Line { ready, is_dirty: false, is_guess });
-        (ready, level)
     }
 }
 

@@ -2,6 +2,8 @@
 
 /// Cycles that are booked as one, as a power of two.
 const SPELL_SHIFT: u32 = 3;
+/// The same in cycles: registers are given out and taken back by whole spells.
+pub const SPELL_CYCLES: u64 = 1 << SPELL_SHIFT;
 /// Spells remembered; a booking further ahead forgets the oldest.
 const SPELLS: usize = 4096;
 

@@ -16,6 +16,7 @@ pub mod branch;
 pub mod cache;
 pub mod memory;
 pub mod misses;
+mod newest;
 pub mod prefetch;
 pub mod tlb;
 

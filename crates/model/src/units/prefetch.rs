@@ -6,6 +6,8 @@ use super::cache::Chain;
 const STRIDES: usize = 256;
 /// Pages whose rows of lines are followed.
 const STREAMS: usize = 32;
+/// No page: they are shifted addresses.
+const NO_PAGE: u64 = u64::MAX;
 /// Repetitions before a guess is acted upon.
 const CONFIDENT: u8 = 2;
 
@@ -80,6 +82,8 @@ struct Stream {
 
 /// Places that remember which stream a page has, by the page's low bits.
 const HINTS: usize = 64;
+/// Places that count streams.
+const HELD: usize = 256;
 
 /// Follows rows of lines within a page.
 #[derive(Clone, Debug)]
@@ -88,6 +92,9 @@ pub struct StreamPrefetcher {
     pages: [u64; STREAMS],
     streams: [Stream; STREAMS],
     hints: [u8; HINTS],
+    /// How many streams there are by their pages' low bits: most pages that have none are known
+    /// without a search.
+    held: [u8; HELD],
     order: Chain,
     lines_ahead: u64,
     page_lines_shift: u32,
@@ -117,9 +124,10 @@ impl StreamPrefetcher {
     /// Runs so many lines ahead within pages of `page_lines` lines.
     pub fn new(lines_ahead: u64, page_lines: u64) -> StreamPrefetcher {
         StreamPrefetcher {
-            pages: [u64::MAX; STREAMS],
+            pages: [NO_PAGE; STREAMS],
             streams: [Stream::default(); STREAMS],
             hints: [0; HINTS],
+            held: [0; HELD],
             order: Chain::new(STREAMS),
             lines_ahead,
             page_lines_shift: page_lines.max(1).ilog2(),
@@ -135,14 +143,18 @@ impl StreamPrefetcher {
             self.order.renew(hinted);
             return Some(&mut self.streams[hinted]);
         }
-        if let Some(place) = self.pages.iter().position(|&held| held == page) {
+        if self.held[page as usize % HELD] > 0
+            && let Some(place) = self.pages.iter().position(|&held| held == page)
+        {
             self.hints[hint] = place as u8;
             self.order.renew(place);
             return Some(&mut self.streams[place]);
         }
         let oldest = self.order.oldest();
         self.order.renew(oldest);
-        self.pages[oldest] = page;
+        let left = std::mem::replace(&mut self.pages[oldest], page);
+        self.held[left as usize % HELD] -= u8::from(left != NO_PAGE);
+        self.held[page as usize % HELD] += 1;
         self.hints[hint] = oldest as u8;
         self.streams[oldest] = Stream { line, up: true, ..Stream::default() };
         None

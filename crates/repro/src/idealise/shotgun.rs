@@ -9,13 +9,13 @@ use icost::shotgun::{CodeBook, Defaults, LabelRecorder, Labels, Question, analys
 use icost::{Arbitration, Categories, Fixed, Lattice, subsets_up_to};
 use model::core::Settings;
 use model::machine::Machine;
-use model::monitor::{LENGTH, Monitor, Rates, Samples};
+use model::monitor::{LENGTH, Monitor, Rates, Samples, Seen};
 use serde::{Deserialize, Serialize};
 
 use super::times::Timed;
 
 /// Lanes for singles and pairs of the eight.
-const LANES: usize = 40;
+const LANES: usize = 48;
 /// Instructions from a detailed sample to the next.
 const DETAIL_EVERY: u64 = 30;
 
@@ -43,37 +43,50 @@ impl Shot {
     }
 }
 
+#[derive(Debug)]
+struct Gathered {
+    samples: Samples<Labels>,
+    code: CodeBook,
+    /// How often instructions were sampled, which each window's monitor hands to the next.
+    seen: Seen,
+}
+
 /// Samples of all windows so far.
 #[derive(Debug)]
 pub(super) struct Shots {
-    gathered: Mutex<(Samples<Labels>, CodeBook)>,
+    gathered: Mutex<Gathered>,
     seed: u64,
 }
 
 impl Shots {
     pub(super) fn new(machine: &Machine, seed: u64) -> Shots {
-        Shots { gathered: Mutex::new((Samples::default(), CodeBook::new(machine))), seed }
+        let code = CodeBook::new(machine);
+        let gathered = Gathered { samples: Samples::default(), code, seen: Seen::default() };
+        Shots { gathered: Mutex::new(gathered), seed }
     }
 
     /// Samples a window; its signatures count only if it is one of those that are compared.
     pub(super) fn take(&self, timed: &Timed<'_>, is_compared: bool) {
         let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
-        let seed = self.seed.wrapping_mul(1_000_003).wrapping_add(gathered.0.instructions);
+        let seed = self.seed.wrapping_mul(1_000_003).wrapping_add(gathered.samples.instructions);
         let rates = Rates { signature_every: LENGTH as u64, detail_every: DETAIL_EVERY, seed };
         let recorder = LabelRecorder::new(Fixed::of(timed.machine));
-        let monitor = Monitor::new(recorder, rates).with_truth();
-        let mut samples = timed.run(Settings::default(), monitor).watcher_mut().take();
+        let seen = std::mem::take(&mut gathered.seen);
+        let monitor = Monitor::new(recorder, rates).with_truth().preferring_rare(seen);
+        let mut core = timed.run(Settings::default(), monitor);
+        let mut samples = core.watcher_mut().take();
+        gathered.seen = core.watcher_mut().take_seen();
         if !is_compared {
             samples.signatures.clear();
             samples.paths.clear();
         }
-        gathered.0.merge(samples);
-        timed.blocks.iter().for_each(|block| gathered.1.add(block));
+        gathered.samples.merge(samples);
+        timed.blocks.iter().for_each(|block| gathered.code.add(block));
     }
 
     pub(super) fn answer(&self, machine: &Machine) -> Shot {
         let gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
-        let (samples, code) = &*gathered;
+        let Gathered { samples, code, .. } = &*gathered;
         let sets = subsets_up_to(2);
         let question = Question {
             fixed: Fixed::of(machine),

@@ -6,7 +6,7 @@
 
 use show::{Cell, Column, Row, Table, Tone, Unit};
 
-use super::frequency::{QUICK, SEEDS};
+use super::frequency::{QUICK, SEEDS, TRACES};
 use super::model_agreement::side_by_side;
 use crate::context::Context;
 use crate::result::{Figure, RowResult};
@@ -59,7 +59,7 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
 /// The same on the traces of the repository, so that no QEMU is needed.
 pub(super) fn smoke(context: &Context) -> Result<RowResult, String> {
     let mut found = Vec::new();
-    for name in ["applu", "art"] {
+    for name in TRACES {
         let witness = witness::replayed(context, name, OUT_OF_ORDER)?;
         found.push((name.to_owned(), judge(&witness)));
     }

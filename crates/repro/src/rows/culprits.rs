@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use show::{Cell, Column, Row, Table, Tone, Unit};
 
-use super::frequency::SEEDS;
+use super::frequency::{SEEDS, TRACES};
 use super::model_agreement::side_by_side;
 use crate::context::Context;
 use crate::result::{Figure, RowResult};
@@ -18,6 +18,8 @@ use crate::witness::{
 
 /// What a look runs: code that does not fit its cache must be among it.
 const QUICK: &[&str] = &["art", "bzip2", "sqlite"];
+/// What culprits are found from.
+const USED: Use = Use { events: true, exact: true, ..Use::TIME };
 /// The procedures that make this share of the time are correlated.
 const TIME_SHARE: f64 = 0.999;
 
@@ -51,8 +53,7 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
         let answers = side_by_side(&tasks, |place, task| {
             let witness = witness::witnessed(context, task, machine, SEEDS, &root, place)?;
             let (program, _) = witness::load(witness)?;
-            let used = Use { events: true, exact: true, ..Use::TIME };
-            let blamed = judge_culprits(&program, used);
+            let blamed = judge_culprits(&program, USED);
             context.progress.step(&task.name);
             Ok::<_, String>(blamed)
         });
@@ -70,6 +71,22 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
     }
     context.progress.finish();
     figures(&mut result, &found);
+    Ok(result)
+}
+
+/// The same on the traces of the repository, so that no QEMU is needed. What is correlated are
+/// code misses, of which loops as small as these have none.
+pub(super) fn smoke(context: &Context) -> Result<RowResult, String> {
+    let mut found = Vec::new();
+    for machine in [IN_ORDER, OUT_OF_ORDER] {
+        for name in TRACES {
+            let (program, _) = witness::load(witness::replayed(context, name, machine)?)?;
+            found.push(judge_culprits(&program, USED));
+        }
+    }
+    let mut result = RowResult::default();
+    figures(&mut result, &found);
+    result.ours.retain(|figure| !figure.key.starts_with("r_"));
     Ok(result)
 }
 

@@ -85,7 +85,8 @@ fn procedure(examined: &Examined<'_>, period: f64, blamed: &mut Blamed) {
         misses += seen.3 as f64;
         let statics = it.static_stall.map_or(0.0, |stall| stall.cycles * seen.1 as f64);
         for (cause, stalled) in dynamic(seen, statics) {
-            let is_listed = it.culprits.iter().any(|culprit| culprit.cause == cause);
+            let is_listed = it.culprits.iter().any(|culprit| culprit.cause == cause)
+                || it.suspects.contains(&cause);
             let listed = if is_listed { stalled } else { 0.0 };
             blamed.stall = (blamed.stall.0 + stalled, blamed.stall.1 + listed);
             let by = blamed.by_cause.entry(cause.key()).or_default();

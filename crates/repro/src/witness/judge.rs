@@ -133,6 +133,9 @@ fn instructions(examined: &Examined<'_>, within: &mut Within) {
             if used.instructions {
                 count += seen.samples(seed, Line::Instructions);
             }
+            if used.doubles {
+                count += seen.samples(seed, Line::Begun);
+            }
             sampled[classes.of_block[block]] += used.kept * count as f64;
         }
     }

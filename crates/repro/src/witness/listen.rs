@@ -34,7 +34,12 @@ struct Sum {
     seen: BTreeMap<u64, Seen>,
     ways: HashMap<(u64, u64), u64>,
     stacks: Vec<HashMap<(u64, u64), u64>>,
+    passed: Vec<HashMap<(u64, u64), u64>>,
+    code: BTreeMap<u64, Vec<u8>>,
 }
+
+/// The ways of an image that were seen, by seed.
+type Sums = fn(&mut Sum) -> &mut Vec<HashMap<(u64, u64), u64>>;
 
 /// Those who listen to a program's threads.
 #[derive(Debug)]
@@ -48,6 +53,7 @@ pub struct Witnesses {
     instructions: u64,
     cycles: u64,
     unplaced: u64,
+    keeps_code: bool,
 }
 
 impl Witnesses {
@@ -68,7 +74,13 @@ impl Witnesses {
             instructions: 0,
             cycles: 0,
             unplaced: 0,
+            keeps_code: false,
         })
+    }
+
+    /// The same, keeping the code that runs.
+    pub fn with_code(self) -> Witnesses {
+        Witnesses { keeps_code: true, ..self }
     }
 
     /// Everything that was seen.
@@ -83,6 +95,8 @@ impl Witnesses {
             seen: sum.seen.into_values().collect(),
             ways: list(sum.ways),
             stacks: sum.stacks.into_iter().map(list).collect(),
+            passed: sum.passed.into_iter().map(list).collect(),
+            code: sum.code.into_iter().collect(),
         };
         Witness {
             question: self.question,
@@ -149,19 +163,34 @@ impl Witnesses {
                 *sum.ways.entry((from, to)).or_default() += count;
             }
         }
-        for (seed, seen) in watch.stacks().enumerate() {
+        let mut gather = |seed: usize, seen: &HashMap<(u32, u32), u64>, of: Sums| {
             for (&(from, to), &count) in seen {
                 let Some((image, from, to)) = way(from as usize, to as usize) else { continue };
                 let Some(path) = process.images.get(image) else { continue };
-                let sum = self.images.entry(path.clone()).or_default();
-                if sum.stacks.len() <= seed {
-                    sum.stacks.resize(seed + 1, HashMap::new());
+                let sums = of(self.images.entry(path.clone()).or_default());
+                if sums.len() <= seed {
+                    sums.resize(seed + 1, HashMap::new());
                 }
-                *sum.stacks[seed].entry((from, to)).or_default() += count;
+                *sums[seed].entry((from, to)).or_default() += count;
             }
+        };
+        for (seed, seen) in watch.stacks().enumerate() {
+            gather(seed, seen, |sum| &mut sum.stacks);
+        }
+        for (seed, seen) in watch.passed().iter().enumerate() {
+            gather(seed, seen, |sum| &mut sum.passed);
         }
         self.instructions += core.fast.counts()[Event::Instructions];
         self.cycles += core.fast.cycles();
+    }
+}
+
+/// Keeps the bytes of a block that is at an offset.
+fn keep(code: &mut BTreeMap<u64, Vec<u8>>, block: &StaticBlock, offset: u64) {
+    let start = block.instructions.first().map_or(0, |first| first.pc);
+    for it in &block.instructions {
+        let bytes = it.bytes.get(..usize::from(it.len)).unwrap_or_default();
+        code.insert(offset + (it.pc - start), bytes.to_vec());
     }
 }
 
@@ -199,6 +228,13 @@ impl Audience for Witnesses {
             ProcessRecord::Block(block) => {
                 let place = held.maps.place(block);
                 held.places.push(place);
+                if self.keeps_code
+                    && let Some(place) = place
+                    && let Some(image) = held.images.get(place.image as usize)
+                {
+                    let sum = self.images.entry(image.clone()).or_default();
+                    keep(&mut sum.code, block, place.offset);
+                }
             }
             _ => {}
         }

@@ -4,7 +4,7 @@
 //! ```text
 //! stream ─► FastCore<Watch> ─┬─ Account: runs, time, misses           ─┐
 //!           one a thread     ├─ Watch: stalls by cause                 ├─ by image and offset
-//!                            ├─ Watch: samples, one Sampler a seed     │   = Witness, a file
+//!                            ├─ Watch: samples, single and double      │   = Witness, a file
 //!                            └─ ways between blocks, branch stacks    ─┘
 //! Witness ─► procedures ─► analyse::examine ─► estimate beside truth        (rows)
 //! ```
@@ -13,6 +13,7 @@
 //! one.
 
 mod blame;
+mod code;
 mod judge;
 mod listen;
 mod procedures;
@@ -29,7 +30,7 @@ pub use blame::{Blamed, CodeStalls, correlation, culprit_of, judge_culprits};
 pub use judge::{Frequencies, Within, judge_frequencies};
 pub use listen::Witnesses;
 pub use procedures::{Examined, Program, Use, load};
-pub use watch::{LINES, Line, STACK};
+pub use watch::{GAP_CYCLES, LINES, Line, STACK};
 
 use crate::context::Context;
 use crate::hear::{self, Ask};
@@ -90,6 +91,11 @@ pub struct Image {
     pub ways: Vec<Way>,
     /// Taken branches in stacks, by seed.
     pub stacks: Vec<Vec<Way>>,
+    /// Branches and jumps between double interrupts, by seed; those that ran straight on too.
+    pub passed: Vec<Vec<Way>>,
+    /// The bytes of every instruction that ran, by offset, where the file may not be at hand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub code: Vec<(u64, Vec<u8>)>,
 }
 
 /// What was seen of a program.
@@ -111,7 +117,7 @@ pub struct Witness {
 /// collection gave.
 pub const SAMPLES: u64 = 400_000;
 /// The format of what is kept.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 /// Periods for a run of so many instructions. A counter of the 21164 has 16 bits.
 fn periods(instructions: u64, is_in_order: bool) -> Periods {
@@ -171,7 +177,7 @@ pub fn replayed(context: &Context, name: &str, machine: &str) -> Result<Witness,
     let periods = periods(10_000_000, machine == IN_ORDER);
     let question =
         Question { machine: machine.to_owned(), periods, seeds: vec![context.seed, !context.seed] };
-    let mut witnesses = Witnesses::new(question)?;
+    let mut witnesses = Witnesses::new(question)?.with_code();
     let (replayed, ()) = Recorded { path }.play(&mut witnesses).map_err(|e| e.to_string())?;
     if !replayed.broken.is_empty() || replayed.skipped_bytes > 0 {
         return Err(format!("the trace {name} is damaged"));

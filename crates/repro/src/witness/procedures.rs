@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use analyse::{BranchSeen, Branches, ProcedureReport, Request, Sampled, Samples, examine};
-use image::{Binary, Callees, FlowGraph};
+use analyse::{
+    BranchSeen, Branches, Doubles, EdgeSamples, Passed, ProcedureReport, Request, Sampled, Samples,
+    Turns, examine,
+};
+use image::{Binary, FlowGraph};
 use metrology::Draws;
 use model::machine::Machine;
-use vocab::Offset;
 
-use super::{Image, Line, Periods, STACK, Seen, Witness};
+use super::code::{Source, Traced};
+use super::{GAP_CYCLES, Image, Line, Periods, STACK, Seen, Witness};
 
 /// What the analysis is given.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,6 +22,10 @@ pub struct Use {
     pub instructions: bool,
     /// Branch stacks.
     pub stacks: bool,
+    /// Directions of the conditional branches that samples of time found.
+    pub turns: bool,
+    /// Double samples.
+    pub doubles: bool,
     /// Misses and mispredicts.
     pub events: bool,
     /// Exact counts of runs, in place of estimates.
@@ -29,16 +36,23 @@ pub struct Use {
 
 impl Use {
     /// Time alone.
-    pub const TIME: Use =
-        Use { seed: 0, instructions: false, stacks: false, events: false, exact: false, kept: 1.0 };
+    pub const TIME: Use = Use {
+        seed: 0,
+        instructions: false,
+        stacks: false,
+        turns: false,
+        doubles: false,
+        events: false,
+        exact: false,
+        kept: 1.0,
+    };
 }
 
-/// An image and its file.
+/// An image and its code.
 #[derive(Debug)]
 struct Loaded {
     image: Image,
-    binary: Binary,
-    bytes: Vec<u8>,
+    code: Source,
 }
 
 /// A witnessed program with its files.
@@ -79,11 +93,17 @@ pub fn load(witness: Witness) -> Result<(Program, Vec<String>), String> {
     let machine = Machine::named(&witness.question.machine).map_err(|e| e.to_string())?;
     let (mut images, mut wrong) = (Vec::new(), Vec::new());
     for image in witness.images {
-        let read = std::fs::read(&image.path).map_err(|e| e.to_string());
-        let parsed =
-            read.and_then(|bytes| Ok((Binary::parse(&bytes).map_err(|e| e.to_string())?, bytes)));
-        match parsed {
-            Ok((binary, bytes)) => images.push(Loaded { image, binary, bytes }),
+        let read = || {
+            let bytes = std::fs::read(&image.path).map_err(|e| e.to_string())?;
+            let binary = Binary::parse(&bytes).map_err(|e| e.to_string())?;
+            Ok::<_, String>(Source::File(Box::new(binary), bytes))
+        };
+        let code = match image.code.is_empty() {
+            true => read(),
+            false => Ok(Source::Trace(Traced::new(&image.code))),
+        };
+        match code {
+            Ok(code) => images.push(Loaded { image, code }),
             Err(sentence) => wrong.push(format!("{}: {sentence}", image.path)),
         }
     }
@@ -122,7 +142,7 @@ impl Loaded {
         all: u64,
         each: &mut impl FnMut(&Examined<'_>),
     ) -> u64 {
-        let address = |offset: u64| self.binary.address_of(Offset(offset));
+        let address = |offset: u64| self.code.address_of(offset);
         let mut truth: BTreeMap<u64, &Seen> = BTreeMap::new();
         for seen in &self.image.seen {
             truth.extend(address(seen.offset()).map(|address| (address, seen)));
@@ -135,24 +155,22 @@ impl Loaded {
             .collect();
         let samples = self.samples(program, used, &truth);
         let branches = used.stacks.then(|| self.branches(program, used, &address));
-        let exact: BTreeMap<u64, u64> = truth.iter().map(|(&at, seen)| (at, seen.1)).collect();
-        let callees = Callees::new(&self.binary, &self.bytes);
-        let mut done = BTreeSet::new();
-        // Parts that were moved away come with the procedure that they belong to.
-        let is_part = |p: &image::Procedure| {
-            p.raw_name.as_deref().is_some_and(|name| name.ends_with(".cold"))
+        let edge_samples = EdgeSamples {
+            doubles: used.doubles.then(|| self.doubles(program, used, &truth, &address)),
+            turns: if used.turns { turns(used, &truth) } else { BTreeMap::new() },
         };
-        let list = self.binary.procedures();
-        let (wholes, parts): (Vec<_>, Vec<_>) = list.iter().partition(|p| !is_part(p));
-        for procedure in wholes.into_iter().chain(parts) {
-            let range = procedure.start.0..procedure.start.0 + procedure.len_bytes();
+        let exact: BTreeMap<u64, u64> = truth.iter().map(|(&at, seen)| (at, seen.1)).collect();
+        let procedures = self.code.procedures();
+        let mut done = BTreeSet::new();
+        for k in 0..procedures.count() {
+            let range = procedures.range(k);
             let from = self.image.seen.partition_point(|seen| seen.offset() < range.start);
             let mine = self.image.seen[from..].iter().take_while(|s| s.offset() < range.end);
             let sampled: u64 = mine.map(|seen| seen.samples(used.seed, Line::Cycles)).sum();
             if sampled == 0 {
                 continue;
             }
-            let Some((graph, parts)) = callees.flow_and_parts_of(procedure) else { continue };
+            let Some((graph, parts)) = procedures.flow(k) else { continue };
             if graph.steps.iter().any(|step| done.contains(&step.address)) {
                 continue;
             }
@@ -163,13 +181,14 @@ impl Loaded {
                 machine: &program.machine,
                 samples: &samples,
                 branches: branches.as_ref(),
+                edge_samples: Some(&edge_samples),
                 exact: used.exact.then_some(&exact),
                 all_samples: all,
             };
             let report = examine(&request);
             let held = |step: &image::Step| Some((step.address, *truth.get(&step.address)?));
             let truth = graph.steps.iter().filter_map(held).collect();
-            let name = procedure.name("");
+            let name = procedures.name(k);
             each(&Examined { name, report, graph, truth, ways: &ways, used });
         }
         let is_outside = |(at, _): &(&u64, &&Seen)| !done.contains(*at);
@@ -203,6 +222,31 @@ impl Loaded {
         lines.into_iter().map(&mut samples).collect()
     }
 
+    fn doubles(
+        &self,
+        program: &Program,
+        used: Use,
+        truth: &BTreeMap<u64, &Seen>,
+        address: &impl Fn(u64) -> Option<u64>,
+    ) -> Doubles {
+        let mut draws = Draws::new(used.seed as u64 ^ 0xd0);
+        let mut thin = |count: u64| thinned(count, used.kept, &mut draws);
+        let at = truth.iter().map(|(&at, seen)| {
+            let mut of = |line: Line| thin(seen.samples(used.seed, line));
+            let (count, pairs, begun) = (of(Line::Passed), of(Line::Pairs), of(Line::Begun));
+            (at, Passed { count, pairs, begun })
+        });
+        let at = at.filter(|(_, passed)| passed.count > 0).collect();
+        let ways = self.image.passed.get(used.seed).map_or(&[][..], Vec::as_slice);
+        let way =
+            |&(from, to, count): &super::Way| Some(((address(from)?, address(to)?), thin(count)));
+        Doubles {
+            period: program.periods.cycles as f64 / GAP_CYCLES as f64 / used.kept,
+            at,
+            ways: ways.iter().filter_map(way).collect(),
+        }
+    }
+
     fn branches(
         &self,
         program: &Program,
@@ -220,6 +264,17 @@ impl Loaded {
             seen: ways.iter().filter_map(seen).collect(),
         }
     }
+}
+
+/// Directions of sampled branches.
+fn turns(used: Use, truth: &BTreeMap<u64, &Seen>) -> BTreeMap<u64, Turns> {
+    let mut draws = Draws::new(used.seed as u64 ^ 0x70);
+    let mut thin = |count: u64| thinned(count, used.kept, &mut draws);
+    let of = |(&at, seen): (&u64, &&Seen)| {
+        let mut of = |line: Line| thin(seen.samples(used.seed, line));
+        (at, Turns { taken: of(Line::Taken), straight: of(Line::Straight) })
+    };
+    truth.iter().map(of).filter(|(_, turns)| *turns != Turns::default()).collect()
 }
 
 /// How many of `count` stay when each does with a chance.

@@ -7,7 +7,8 @@ use model::cause::Cause;
 use model::core::{Life, Stalled, Watcher};
 use model::event::Event;
 use model::machine::Machine;
-use model::pmu::{Attribution, Sampler, Sampling};
+use model::pmu::{Attribution, DoubleSample, DoubleSampler, Doubling, Sampler, Sampling};
+use model::uop::Flow;
 
 use super::{Periods, Question};
 
@@ -26,20 +27,41 @@ pub enum Line {
     DataMisses,
     /// Mispredicts, by the branch.
     Mispredicts,
+    /// Cycles that found a conditional branch about to be taken.
+    Taken,
+    /// Cycles that found a conditional branch about to go straight on.
+    Straight,
+    /// Times that it retired between two interrupts.
+    Passed,
+    /// Pairs of interrupts between which it did.
+    Pairs,
+    /// Pairs between which it was the first to.
+    Begun,
 }
 
 /// How many there are.
-pub const LINES: usize = 6;
+pub const LINES: usize = 11;
+/// How many of them counters are programmed for.
+const SAMPLED: usize = 6;
+/// Cycles between the two interrupts of a double sample.
+pub const GAP_CYCLES: u64 = 16;
 /// Branches in a stack: as many as the last-branch records of current cores hold at least.
 pub const STACK: usize = 16;
 
 /// Whether a sample names who made the counter overflow, rather than who retires next.
-const IS_PRECISE: [bool; LINES] = [false, false, true, true, true, true];
+const IS_PRECISE: [bool; SAMPLED] = [false, false, true, true, true, true];
 
-fn samplings(periods: &Periods) -> [Sampling; LINES] {
-    let sampling = |event: Event, period: u64, attribution: Attribution| {
-        let spread = (period / 16).max(1);
-        Sampling { event, period: (period - spread.min(period - 1), period + spread), attribution }
+/// The shortest and the longest period around a mean.
+fn around(period: u64) -> (u64, u64) {
+    let spread = (period / 16).max(1);
+    (period - spread.min(period - 1), period + spread)
+}
+
+fn samplings(periods: &Periods) -> [Sampling; SAMPLED] {
+    let sampling = |event: Event, period: u64, attribution: Attribution| Sampling {
+        event,
+        period: around(period),
+        attribution,
     };
     let now = Attribution::TimeProportional;
     [
@@ -65,6 +87,11 @@ struct Stacks {
 #[derive(Clone, Debug)]
 pub(super) struct Watch {
     samplers: Vec<Sampler>,
+    doubles: Vec<DoubleSampler>,
+    /// Branches and jumps between double interrupts, by seed.
+    passed: Vec<HashMap<(u32, u32), u64>>,
+    /// Whether each instruction is a branch or jump within a procedure, as a rule.
+    turns: Vec<bool>,
     /// Samples by instruction, seed and line.
     counts: Vec<u32>,
     causes: Vec<[u64; Cause::ALL.len()]>,
@@ -86,7 +113,14 @@ impl Watch {
             left: 1 + seed % question.periods.taken,
             seen: HashMap::new(),
         };
+        let doubling =
+            Doubling { period_cycles: around(question.periods.cycles), gap_cycles: GAP_CYCLES };
+        // Another seed, so that its interrupts are not those of the single samples.
+        let double = |&seed: &u64| DoubleSampler::new(machine, doubling, !seed);
         Ok(Watch {
+            doubles: question.seeds.iter().map(double).collect(),
+            passed: vec![HashMap::new(); question.seeds.len()],
+            turns: Vec::new(),
             samplers: question.seeds.iter().map(sampler).collect::<Result<_, _>>()?,
             counts: Vec::new(),
             causes: Vec::new(),
@@ -99,16 +133,45 @@ impl Watch {
 
     /// Adds up what the samplers hold.
     pub(super) fn gather(&mut self) {
-        let width = self.samplers.len() * LINES;
-        for (seed, sampler) in self.samplers.iter_mut().enumerate() {
-            for sample in sampler.take() {
+        for seed in 0..self.samplers.len() {
+            for sample in self.samplers[seed].take() {
                 let is_precise = IS_PRECISE.get(sample.sampling).copied().unwrap_or(false);
                 let who = if is_precise { sample.overflowed } else { sample.instruction };
-                let place = who as usize * width + seed * LINES + sample.sampling;
-                if self.counts.len() <= place {
-                    self.counts.resize((place + 1).next_multiple_of(width * 64), 0);
+                self.count(who, seed, sample.sampling);
+                let is_time = sample.sampling == Line::Cycles as usize;
+                if let Some(taken) = sample.turns.filter(|_| is_time) {
+                    let line = if taken { Line::Taken } else { Line::Straight };
+                    self.count(who, seed, line as usize);
                 }
-                self.counts[place] += 1;
+            }
+            for sample in self.doubles[seed].take() {
+                self.pass(seed, &sample);
+            }
+        }
+    }
+
+    fn count(&mut self, who: u32, seed: usize, line: usize) {
+        let width = self.samplers.len() * LINES;
+        let place = who as usize * width + seed * LINES + line;
+        if self.counts.len() <= place {
+            self.counts.resize((place + 1).next_multiple_of(width * 64), 0);
+        }
+        self.counts[place] += 1;
+    }
+
+    fn pass(&mut self, seed: usize, sample: &DoubleSample) {
+        for (k, &who) in sample.passed.iter().enumerate() {
+            self.count(who, seed, Line::Passed as usize);
+            if !sample.passed[..k].contains(&who) {
+                self.count(who, seed, Line::Pairs as usize);
+            }
+        }
+        if !sample.passed.is_empty() {
+            self.count(sample.first(), seed, Line::Begun as usize);
+        }
+        for way in sample.ways() {
+            if self.turns.get(way.0 as usize).copied().unwrap_or(false) {
+                *self.passed[seed].entry(way).or_default() += 1;
             }
         }
     }
@@ -127,6 +190,10 @@ impl Watch {
 
     pub(super) fn stacks(&self) -> impl Iterator<Item = &HashMap<(u32, u32), u64>> {
         self.stacks.iter().map(|stacks| &stacks.seen)
+    }
+
+    pub(super) fn passed(&self) -> &[HashMap<(u32, u32), u64>] {
+        &self.passed
     }
 
     fn branched(&mut self, from: u32, to: u32) {
@@ -154,6 +221,16 @@ impl Watcher for Watch {
         }
         for sampler in &mut self.samplers {
             sampler.lived(life);
+        }
+        for double in &mut self.doubles {
+            double.lived(life);
+        }
+        if matches!(life.flow, Flow::Conditional | Flow::Jump | Flow::IndirectJump) {
+            let place = life.instruction as usize;
+            if self.turns.len() <= place {
+                self.turns.resize((place + 1).next_multiple_of(256), false);
+            }
+            self.turns[place] = true;
         }
         if life.taken {
             self.open = Some(life.instruction);

@@ -1,10 +1,12 @@
 //! A profile as rows.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use vocab::{BranchTally, Count, Image, ImageFacts, ImageKind, Owner, Place, Profile, Spot};
 
-use super::plain_counts::plain_counts;
+use super::places::{self, Places};
+use super::plain_counts::{Common, plain_counts};
 use super::{BRANCHES, COUNTS, IMAGES, LOADS, STACKS};
 use crate::table::{Batch, Column, Symbol, Texts};
 
@@ -82,6 +84,26 @@ impl<'a> Fill<'a> {
 
     fn event(&self, id: vocab::EventId) -> Symbol {
         self.events.get(usize::from(id.0)).copied().unwrap_or_default()
+    }
+
+    /// The order of counts that are not in the profile; none if they must be added to it first.
+    pub(crate) fn places(&self, places: &dyn Places) -> Option<Vec<(Common, Range<usize>)>> {
+        let alone = self.profile.apart.is_empty() && self.profile.counts.is_empty();
+        let common = |spot: Spot| {
+            let image = self.image(spot.image);
+            [image.path, image.build_id, image.kind, self.event(spot.event)]
+        };
+        alone.then(|| places::in_order(places, common, &self.texts)).flatten()
+    }
+
+    /// Their rows, a batch at a time.
+    pub(crate) fn place_rows<E>(
+        &self,
+        places: &dyn Places,
+        groups: &[(Common, Range<usize>)],
+        mut full: impl FnMut(&Batch, &Texts) -> Result<(), E>,
+    ) -> Result<(), E> {
+        places::batches(places, groups, |batch| full(batch, &self.texts))
     }
 
     pub(crate) fn counts(&mut self) -> Batch {

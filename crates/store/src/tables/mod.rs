@@ -5,10 +5,13 @@
 //! Rows are sorted, so that the dictionary turns the repeated texts into next to nothing.
 
 mod from_profile;
+mod places;
 mod plain_counts;
 mod to_profile;
 
 pub(crate) use from_profile::Fill;
+pub(crate) use places::Nowhere;
+pub use places::Places;
 pub(crate) use to_profile::{Gather, image_of};
 
 use crate::table::{Kind, Packing, Spec, key, sum};

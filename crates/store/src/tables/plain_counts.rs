@@ -18,7 +18,7 @@ use super::from_profile::Named;
 use crate::table::{Batch, Column, Symbol, Texts};
 
 /// What the rows of one image and event have in common: path, build-id, kind and label.
-type Common = [Symbol; 4];
+pub(super) type Common = [Symbol; 4];
 
 /// The rows; none if some are kept apart, or if two images have one name and must be added up.
 pub(super) fn plain_counts(
@@ -79,16 +79,18 @@ fn groups(
     let all = pairs.map(common).zip(0..).zip(lengths);
     let mut groups: Vec<(Common, usize)> =
         all.filter(|(_, length)| **length > 0).map(|(group, _)| group).collect();
-    let compare = |left: &Common, right: &Common| {
-        let pairs = left.iter().zip(right).map(|(&l, &r)| texts.compare(l, r));
-        pairs.fold(Ordering::Equal, Ordering::then)
-    };
-    groups.sort_by(|(left, _), (right, _)| compare(left, right));
+    groups.sort_by(|(left, _), (right, _)| compare(left, right, texts));
     let alike = groups.windows(2).any(|pair| match pair {
         [(left, _), (right, _)] => left == right,
         _ => false,
     });
     (!alike).then_some(groups)
+}
+
+/// By their texts, one column after the other.
+pub(super) fn compare(left: &Common, right: &Common, texts: &Texts) -> Ordering {
+    let pairs = left.iter().zip(right).map(|(&l, &r)| texts.compare(l, r));
+    pairs.fold(Ordering::Equal, Ordering::then)
 }
 
 #[cfg(test)]

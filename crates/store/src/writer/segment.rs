@@ -11,18 +11,43 @@ use crate::durable::{self, Unfinished};
 use crate::lock::Lock;
 use crate::manifest::{self, Checks, Manifest, TableEntry};
 use crate::table::{Batch, Effort, ROWS_PER_GROUP, Rows, TableFile, Texts, Wanted, checks_of};
-use crate::tables::{Fill, IMAGES, image_of};
+use crate::tables::{COUNTS, Fill, IMAGES, Nowhere, Places, image_of};
+
+/// What a segment is made from.
+pub(crate) struct Content<'a> {
+    pub(crate) profile: &'a Profile,
+    /// Counts beside those of the profile.
+    pub(crate) places: &'a dyn Places,
+    /// By which the profile's events are stored.
+    pub(crate) labels: &'a [String],
+}
 
 /// Writes a profile's tables; empty ones get no file.
 pub(crate) fn write(
     folder: &Path,
     name: &str,
-    profile: &Profile,
-    labels: &[String],
+    content: &Content<'_>,
     is_new: impl Fn(&Image) -> bool,
     effort: Effort,
 ) -> Result<Vec<TableEntry>, StoreError> {
-    let mut fill = Fill::new(profile, labels);
+    let mut fill = Fill::new(content.profile, content.labels);
+    let mut entries: Vec<TableEntry> = Vec::new();
+    if !content.places.is_empty() {
+        let Some(groups) = fill.places(content.places) else {
+            let profile = &whole(content);
+            let content = Content { profile, places: &Nowhere, labels: content.labels };
+            return write(folder, name, &content, is_new, effort);
+        };
+        let mut output = Output::create(folder, name, &COUNTS, effort)?;
+        let written = fill.place_rows(content.places, &groups, |b, texts| output.write(b, texts));
+        match written {
+            Ok(()) => entries.push(output.finish()?),
+            Err(error) => {
+                output.discard();
+                return Err(error);
+            }
+        }
+    }
     let batches = [
         fill.counts(),
         fill.images(|image, _| is_new(image)),
@@ -30,7 +55,6 @@ pub(crate) fn write(
         fill.branches(),
         fill.loads(),
     ];
-    let mut entries: Vec<TableEntry> = Vec::new();
     for batch in batches.iter().filter(|batch| batch.rows() > 0) {
         match table(folder, name, batch, &fill.texts, effort) {
             Ok(entry) => entries.push(entry),
@@ -41,6 +65,16 @@ pub(crate) fn write(
         }
     }
     Ok(entries)
+}
+
+/// The slow way: everything in the profile.
+fn whole(content: &Content<'_>) -> Profile {
+    let mut profile = content.profile.clone();
+    for row in 0..content.places.len() {
+        let (spot, count) = content.places.place(row);
+        *profile.counts.entry(spot).or_default() += count;
+    }
+    profile
 }
 
 fn table(

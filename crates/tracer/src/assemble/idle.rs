@@ -5,7 +5,7 @@ use model::stream::{BlockId, Reached};
 /// Instructions after which a listener is asked whether it idles. What it idles for is far longer.
 const ASK_EVERY: i64 = 1024;
 /// Instructions after which it is told what ran: what is kept of a killed program is no older.
-const TELL_EVERY: u64 = 1 << 16;
+const TELL_EVERY: u64 = 1 << 18;
 
 /// How often blocks ran since the listener began to idle.
 ///

@@ -18,7 +18,7 @@ use crate::results::Publisher;
 use crate::tally::{CurrentResults, current};
 
 /// Instructions between two publications of the totals.
-pub const TOTALS_EVERY: u64 = 1 << 16;
+pub const TOTALS_EVERY: u64 = 1 << 18;
 /// Instructions between two publications of the rows, whose cost grows with the program's size.
 pub const ROWS_EVERY: u64 = 1 << 26;
 

@@ -1,6 +1,6 @@
 //! What is kept beside the counts, in the daemon's room: names of code that processes made at run
 //! time, images that containers alone have, and which were seen in which mount namespace. All of
-//! it is gone with its process; `whither prof` reads it.
+//! it is gone with its process; `database/aside.rs` reads it for every command.
 //!
 //! ```text
 //! DB/HOST/daemon/jit/EPOCH-PID.map   a copy of /tmp/perf-PID.map as the process sees it

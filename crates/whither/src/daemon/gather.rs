@@ -2,16 +2,13 @@
 
 use std::collections::HashSet;
 
-use collect::{Collector, Drained, Entry, Merge, Processes, Taking, Watch};
-use vocab::{EventId, Pid};
+use collect::{Collector, Drained, Entry, KernelLayout, Processes, Taking, Watch};
+use vocab::Pid;
 
 use super::account::Account;
 use super::pending::Pending;
-use super::proc;
+use super::proc::{self, KernelFiles};
 use crate::run::online_cpus;
-
-/// Records of maps belong to no event.
-const NO_EVENT: EventId = EventId(u16::MAX);
 
 /// Everything between the kernel and the pending counts.
 #[derive(Debug)]
@@ -19,8 +16,8 @@ pub(super) struct Gather {
     pub(super) collector: Collector,
     /// None where single threads are followed: their maps come with their samples.
     pub(super) watch: Option<Watch>,
-    pub(super) merge: Merge,
     pub(super) processes: Processes,
+    pub(super) kernel: KernelFiles,
     /// Only this user's processes can be looked at.
     pub(super) only_user: Option<u32>,
     /// Threads that are followed one by one, where that is so.
@@ -30,12 +27,12 @@ pub(super) struct Gather {
 impl Gather {
     /// Reads every ring once; says whether it is time to drain, and how much.
     pub(super) fn attend(&mut self) -> Option<Taking> {
-        let Gather { collector, watch, merge, processes, .. } = self;
+        let Gather { collector, watch, processes, .. } = self;
         if let Some(watch) = watch {
-            watch.read(merge);
+            watch.read(processes);
         }
-        let woken = collector.attend(|record| merge.push(NO_EVENT, record));
-        merge.end_round(|_, record| processes.take(&record));
+        let woken = collector.attend(|record| processes.hear_record(&record));
+        processes.end_round();
         match processes.changes >= MANY_CHANGES {
             true => Some(Taking::All),
             false => woken.then_some(Taking::Spill),
@@ -69,12 +66,15 @@ impl Gather {
         self.attend();
         self.attend();
         self.heal(account);
-        let Gather { collector, processes, .. } = self;
+        let Gather { collector, processes, kernel, .. } = self;
+        if taking == Taking::All {
+            kernel.tell(processes);
+        }
         let mut placed = 0;
-        let mut asked = HashSet::new();
+        let mut again = Again { kernel, asked: HashSet::new(), looked: taking == Taking::All };
         let drained = collector.drain(taking, |entry| {
             placed += u64::from(entry.count);
-            place(processes, &entry, pending, account, &mut asked);
+            place(processes, &entry, pending, account, &mut again);
         });
         account.add(&drained, placed);
         pending.take_tally(&drained);
@@ -109,20 +109,39 @@ impl Gather {
 /// next drain on time (the default `pid_max` is 32768), and maps of the dead become many.
 const MANY_CHANGES: u64 = 8192;
 
+/// What can still be asked about an entry that has no place.
+struct Again<'a> {
+    kernel: &'a mut KernelFiles,
+    /// Processes that were looked for in this drain.
+    asked: HashSet<Pid>,
+    /// Whether the kernel's modules were.
+    looked: bool,
+}
+
+impl Again<'_> {
+    /// Whether somebody knew more. A process that no record told of may still be there to be asked,
+    /// once; a module may have been loaded since the kernel was last looked at.
+    fn ask(&mut self, processes: &mut Processes, entry: &Entry) -> bool {
+        if KernelLayout::is_kernel_address(entry.pc) {
+            return !std::mem::replace(&mut self.looked, true) && self.kernel.tell(processes);
+        }
+        self.asked.insert(entry.pid) && proc::scan_one(processes, entry.pid)
+    }
+}
+
 fn place(
     processes: &mut Processes,
     entry: &Entry,
     pending: &mut Pending,
     account: &mut Account,
-    asked: &mut HashSet<Pid>,
+    again: &mut Again<'_>,
 ) {
     let count = u64::from(entry.count);
     if entry.pid == Pid(0) {
         account.idle += count;
     }
     let mut found = processes.place(entry.pid, entry.pc);
-    // A process that no record told of may still be there to be asked, once.
-    if found.is_err() && asked.insert(entry.pid) && proc::scan_one(processes, entry.pid) {
+    if found.is_err() && again.ask(processes, entry) {
         found = processes.place(entry.pid, entry.pc);
     }
     match found {

@@ -7,6 +7,7 @@ use vocab::Epoch;
 
 use super::clock::Moment;
 use super::pending::Pending;
+use super::spots::Sorted;
 use crate::failure::{ERROR, Failure};
 
 /// The writer, and what is wrong with it.
@@ -78,11 +79,17 @@ impl Keep {
             pending.profile.epoch = epoch;
         }
         let writer = self.writer.as_mut().ok_or(StoreError::NoEpoch)?;
+        let mut written = Sorted::default();
         if !pending.is_empty() {
             let span = Span { from_unix_ns: self.last.unix_ns, to_unix_ns: now.unix_ns };
-            match writer.append_lightly(pending.seal(), span) {
-                Ok(appended) => self.bytes += appended.bytes,
+            let (profile, places) = pending.seal();
+            match writer.append_places(profile, &places, span) {
+                Ok(appended) => {
+                    self.bytes += appended.bytes;
+                    written = places;
+                }
                 Err(error) => {
+                    pending.put_back(places);
                     if matches!(error, StoreError::Displaced { .. }) {
                         self.writer = None;
                     }
@@ -92,7 +99,7 @@ impl Keep {
         }
         self.last = now;
         self.may_compact = true;
-        pending.clear(self.epoch.clone());
+        pending.clear(self.epoch.clone(), written);
         if self.retention != Retention::default() {
             writer.retain(self.retention, now.unix_ns)?;
         }
@@ -112,7 +119,7 @@ impl Keep {
         self.number =
             writer.begin(self.facts.clone(), now.unix_ns).map_err(|error| error.to_string())?;
         self.epoch = writer.epoch().ok_or("no epoch has begun")?;
-        pending.clear(self.epoch.clone());
+        pending.clear(self.epoch.clone(), Sorted::default());
         Ok(self.number)
     }
 

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use collect::{CollectError, Collector, Merge, Processes, Request, Route, Watch};
+use collect::{CollectError, Collector, Processes, Request, Route, Watch};
 use perf::Capability;
 use store::Retention;
 use vocab::Slice;
@@ -64,8 +64,7 @@ pub(super) fn open(job: &StartJob, room: &Room) -> Result<Service, Failure> {
     let events = choice.events.iter().map(|sampled| sampled.event.clone()).collect();
     let pending = Pending::new(keep.epoch.clone(), events, apart, choice.hertz);
     let watch = watch.ok();
-    let merge = Merge::default();
-    let gather = Gather { collector, watch, merge, processes, only_user, followed };
+    let gather = Gather { collector, watch, processes, kernel, only_user, followed };
     Ok(Service::new(
         job.clone(),
         choice,
@@ -73,7 +72,6 @@ pub(super) fn open(job: &StartJob, room: &Room) -> Result<Service, Failure> {
         gather,
         pending,
         keep,
-        kernel,
         notes,
         room.folder.clone(),
         now,

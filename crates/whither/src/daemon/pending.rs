@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
 use collect::{ChainTable, Drained, Entry, Placed, Processes};
+use store::Places;
 use vocab::{
     Count, Epoch, Event, ImageId, ImageKind, Owner, Pid, Place, Process, ProcessId, Profile, Slice,
     Source, Spot, Stack, Unplaced,
@@ -11,16 +12,17 @@ use vocab::{
 
 use super::aside::Foreign;
 use super::head;
-use super::spots::Spots;
+use super::spots::{Sorted, Spots};
 use crate::database::kernel_build_id;
 
 /// Distinct places that are held while the database takes none: some 20 MB. Beyond them samples of
 /// new places are counted as lost.
 const MOST_SPOTS: usize = 300_000;
-/// Distinct places at which it is time to append, whatever the clock says: memory stays small.
-const MANY_SPOTS: usize = 30_000;
+/// Distinct places at which it is time to append, whatever the clock says: memory stays small. Just
+/// below three quarters of a power of two, which is two megabytes of slots.
+const MANY_SPOTS: usize = 96_000;
 /// The same at high rates, where places come so fast that appending would cost more than sampling.
-const MANY_SPOTS_FAST: usize = 120_000;
+const MANY_SPOTS_FAST: usize = 190_000;
 const FAST_HERTZ: u64 = 8_000;
 
 /// What is kept apart beside image, offset and event.
@@ -74,7 +76,8 @@ impl Pending {
     }
 
     /// Everything has been written: empty again, for the same epoch or another.
-    pub(super) fn clear(&mut self, epoch: Epoch) {
+    pub(super) fn clear(&mut self, epoch: Epoch, written: Sorted) {
+        self.spots.reuse(written);
         self.spots.forget();
         if epoch != self.profile.epoch {
             self.described.clear();
@@ -100,23 +103,31 @@ impl Pending {
         self.spots.len() + self.profile.counts.len() + self.profile.apart.len()
     }
 
-    /// Everything as a profile.
-    pub(super) fn seal(&mut self) -> &Profile {
-        let spots = self.spots.take();
-        if self.profile.counts.is_empty() {
-            self.profile.counts = spots.into_iter().collect();
-        } else {
-            // An append has failed before: these come on top.
-            for (spot, count) in spots {
+    /// Everything, for an append: the profile, and the counts that are not in it.
+    pub(super) fn seal(&mut self) -> (&Profile, Sorted) {
+        let mut sorted = self.spots.take();
+        for (spot, count) in self.spots.take_over() {
+            *self.profile.counts.entry(spot).or_default() += count;
+        }
+        // What is kept apart is written beside what is not, place by place.
+        if !self.profile.apart.is_empty() || !self.profile.counts.is_empty() {
+            for row in 0..sorted.len() {
+                let (spot, count) = sorted.place(row);
                 *self.profile.counts.entry(spot).or_default() += count;
             }
+            self.spots.reuse(std::mem::take(&mut sorted));
         }
         // No mapping tells the kernel's; without it names hold only until the next boot.
         let kernels = self.profile.images.iter_mut().filter(|i| i.kind == ImageKind::Kernel);
         for kernel in kernels.filter(|kernel| kernel.build_id.is_none()) {
             kernel.build_id = kernel_build_id();
         }
-        &self.profile
+        (&self.profile, sorted)
+    }
+
+    /// What could not be appended is pending again.
+    pub(super) fn put_back(&mut self, sorted: Sorted) {
+        self.spots.put_back(sorted);
     }
 
     /// Counts an entry; false if there is no room, and then it counts as lost.
@@ -209,7 +220,7 @@ impl Pending {
         if let Some(&known) = self.owners.get(&pid) {
             return Some(known);
         }
-        let name = processes.name(pid).unwrap_or_default().to_owned();
+        let name = processes.name(pid).unwrap_or_default().into_owned();
         let id = self.profile.process_id(&Process { pid, name });
         self.owners.insert(pid, id);
         Some(id)

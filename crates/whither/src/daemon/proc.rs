@@ -86,6 +86,8 @@ pub(super) fn is_there(pid: Pid) -> bool {
 pub(super) struct KernelFiles {
     kallsyms: String,
     modules: Option<File>,
+    /// The modules when they were last told of.
+    last: String,
 }
 
 impl KernelFiles {
@@ -96,18 +98,33 @@ impl KernelFiles {
         KernelFiles {
             kallsyms: KernelLayout::lines_of_interest(lines),
             modules: File::open("/proc/modules").ok(),
+            last: String::new(),
         }
     }
 
     /// The layout of now.
     pub(super) fn layout(&mut self) -> KernelLayout {
+        self.last = self.read_modules();
+        KernelLayout::parse(&self.kallsyms, &self.last)
+    }
+
+    /// Tells of modules that came or went since the last time; true if any did.
+    pub(super) fn tell(&mut self, processes: &mut Processes) -> bool {
+        let changed = self.read_modules() != self.last;
+        if changed {
+            processes.set_kernel(self.layout());
+        }
+        changed
+    }
+
+    fn read_modules(&mut self) -> String {
         let mut modules = String::new();
         if let Some(file) = &mut self.modules
             && file.seek(SeekFrom::Start(0)).is_ok()
         {
             let _ = file.read_to_string(&mut modules);
         }
-        KernelLayout::parse(&self.kallsyms, &modules)
+        modules
     }
 }
 

@@ -16,7 +16,7 @@ use super::control::{Asked, Server};
 use super::gather::Gather;
 use super::keep::Keep;
 use super::pending::Pending;
-use super::proc::{self, KernelFiles};
+use super::proc;
 use super::view;
 use crate::cli::{Ask, StartJob};
 use crate::failure::{ERROR, Failure};
@@ -43,7 +43,6 @@ pub(super) struct Service {
     /// What is different from what was hoped for.
     pub(super) notes: Vec<String>,
     pub(super) started: Moment,
-    kernel: KernelFiles,
     /// The daemon's own directory.
     room: PathBuf,
     last: Moment,
@@ -60,7 +59,6 @@ impl Service {
         gather: Gather,
         pending: Pending,
         keep: Keep,
-        kernel: KernelFiles,
         notes: Vec<String>,
         room: PathBuf,
         now: Moment,
@@ -76,7 +74,6 @@ impl Service {
             account,
             notes,
             started: now,
-            kernel,
             room,
             last: now,
             cpus_changed: false,
@@ -95,7 +92,6 @@ impl Service {
         if taking == Taking::All {
             self.cpus_changed |= self.gather.follow_cpus();
         }
-        self.gather.processes.set_kernel(self.kernel.layout());
         if let Some(slice) = self.job.slice {
             let began = self.keep.epoch.began_unix_ns;
             let nth = now.unix_ns.saturating_sub(began) / (slice.as_nanos() as u64).max(1);

@@ -8,6 +8,7 @@
 //! add ─► waiting ─► slots: | offset u64 | image 24 bits, event 8 | count u32 |  open addressing
 //! ```
 
+use store::Places;
 use vocab::{Count, EventId, ImageId, Offset, Spot};
 
 /// Entries that are added in one go.
@@ -59,24 +60,36 @@ impl Spots {
         self.slots.get(place).is_some_and(|slot| slot.count > 0)
     }
 
-    /// Everything by rising spot, each once; empty afterwards. Sorted where it lies, and the memory
-    /// is kept: it will be needed again, and fresh pages cost more than sorting.
-    pub(super) fn take(&mut self) -> Vec<(Spot, Count)> {
+    /// Everything by rising image, event and offset, each once; empty afterwards. Sorted where it
+    /// lies: [`Spots::put_back`] or [`Spots::reuse`] takes the memory again.
+    pub(super) fn take(&mut self) -> Sorted {
         self.settle();
-        let room = self.slots.len();
-        self.slots.retain(|slot| slot.count > 0);
-        self.slots.append(&mut self.over);
-        self.slots.sort_unstable_by_key(order);
-        let mut all: Vec<(Spot, Count)> = Vec::with_capacity(self.slots.len());
-        for slot in &self.slots {
-            let (spot, count) = (spot(slot), Count(u64::from(slot.count)));
-            match all.last_mut() {
-                Some(last) if last.0 == spot => last.1 += count,
-                _ => all.push((spot, count)),
-            }
+        let mut slots = std::mem::take(&mut self.slots);
+        let room = slots.len();
+        slots.retain(|slot| slot.count > 0);
+        slots.sort_unstable_by_key(order);
+        self.used = 0;
+        Sorted { slots, room }
+    }
+
+    /// Counts beyond what a slot holds; they are not among those that [`Spots::take`] gives.
+    pub(super) fn take_over(&mut self) -> impl Iterator<Item = (Spot, Count)> {
+        std::mem::take(&mut self.over).into_iter().map(|slot| counted(&slot))
+    }
+
+    /// Counts that could not be kept are counted again.
+    pub(super) fn put_back(&mut self, sorted: Sorted) {
+        self.waiting.extend(sorted.slots);
+        self.settle();
+        self.waiting.shrink_to(BLOCK);
+    }
+
+    /// The memory is kept: it will be needed again, and fresh pages cost more than sorting.
+    pub(super) fn reuse(&mut self, sorted: Sorted) {
+        if self.slots.is_empty() {
+            self.slots = sorted.slots;
+            self.clear(sorted.room);
         }
-        self.clear(room);
-        all
     }
 
     fn clear(&mut self, room: usize) {
@@ -89,7 +102,9 @@ impl Spots {
     pub(super) fn forget(&mut self) {
         self.waiting.clear();
         self.over.clear();
-        self.clear(self.slots.len());
+        if self.used > 0 {
+            self.clear(self.slots.len());
+        }
     }
 
     /// Adds those that wait.
@@ -99,6 +114,10 @@ impl Spots {
         while (self.used + waiting.len()) * 4 > self.slots.len() * 3 {
             self.grow();
         }
+        // One round of looking before any deciding: nothing hangs on what it finds, so that the
+        // processor waits for many places in memory at once.
+        let seen = waiting.iter().fold(0, |seen, slot| seen ^ self.first(slot.offset, slot.what));
+        std::hint::black_box(seen);
         for slot in &waiting {
             self.put(*slot);
         }
@@ -127,13 +146,25 @@ impl Spots {
         }
     }
 
+    /// Where the search for a spot begins.
+    #[inline]
+    fn home(&self, offset: u64, what: u32) -> usize {
+        let mixed = offset.wrapping_add(u64::from(what).wrapping_mul(WHAT_FACTOR));
+        let mixed = mixed.wrapping_mul(OFFSET_FACTOR);
+        (mixed >> 32) as usize & self.slots.len().wrapping_sub(1)
+    }
+
+    /// The count of the first slot that a spot might be in.
+    #[inline]
+    fn first(&self, offset: u64, what: u32) -> u32 {
+        self.slots.get(self.home(offset, what)).map_or(0, |slot| slot.count)
+    }
+
     /// Where a spot is, or where it would go. There is always an empty slot.
     #[inline]
     fn place(&self, offset: u64, what: u32) -> usize {
         let mask = self.slots.len().wrapping_sub(1);
-        let mixed = offset.wrapping_add(u64::from(what).wrapping_mul(WHAT_FACTOR));
-        let mixed = mixed.wrapping_mul(OFFSET_FACTOR);
-        let mut place = (mixed >> 32) as usize & mask;
+        let mut place = self.home(offset, what);
         while let Some(slot) = self.slots.get(place) {
             if slot.count == 0 || (slot.offset == offset && slot.what == what) {
                 break;
@@ -144,9 +175,31 @@ impl Spots {
     }
 }
 
-/// As spots are ordered: by image, offset and event.
-fn order(slot: &Slot) -> (u32, u64, u32) {
-    (slot.what >> EVENT_BITS, slot.offset, slot.what & ((1 << EVENT_BITS) - 1))
+/// What [`Spots::take`] gives.
+#[derive(Debug, Default)]
+pub(super) struct Sorted {
+    slots: Vec<Slot>,
+    /// Slots of the table that they come from.
+    room: usize,
+}
+
+impl Places for Sorted {
+    fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    fn place(&self, row: usize) -> (Spot, Count) {
+        counted(&self.slots.get(row).copied().unwrap_or_default())
+    }
+}
+
+/// By image, event and offset, in one number.
+fn order(slot: &Slot) -> u128 {
+    u128::from(slot.what) << 64 | u128::from(slot.offset)
+}
+
+fn counted(slot: &Slot) -> (Spot, Count) {
+    (spot(slot), Count(u64::from(slot.count)))
 }
 
 fn what(spot: Spot) -> u32 {
@@ -170,16 +223,20 @@ mod tests {
         Spot { image: ImageId(image), offset: Offset(offset), event: EventId(event) }
     }
 
+    fn rows(sorted: &Sorted) -> Vec<(Spot, Count)> {
+        (0..sorted.len()).map(|row| sorted.place(row)).collect()
+    }
+
     #[test]
-    fn counts_are_those_of_an_ordinary_map_in_its_order() {
+    fn counts_are_those_of_an_ordinary_map_by_image_event_and_offset() {
         let mut seed = 7_u64;
         let mut next = |below: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (seed >> 33) % below
         };
         let mut spots = Spots::default();
-        for _ in 0..3 {
-            let mut expected: BTreeMap<Spot, Count> = BTreeMap::new();
+        let mut expected: BTreeMap<Spot, Count> = BTreeMap::new();
+        for round in 0..4 {
             for _ in 0..40_000 {
                 let spot = at(next(600) as u32, 0x40_0000 + 4 * next(50), next(3) as u16);
                 let count = next(9) as u32 + 1;
@@ -189,8 +246,20 @@ mod tests {
             assert!(spots.contains(*expected.keys().next().unwrap()));
             assert!(!spots.contains(at(601, 0, 0)));
             assert_eq!(spots.len(), expected.len());
-            assert_eq!(spots.take(), expected.into_iter().collect::<Vec<_>>());
+            let mut rows_expected: Vec<(Spot, Count)> =
+                expected.iter().map(|(&spot, &count)| (spot, count)).collect();
+            rows_expected.sort_by_key(|(spot, _)| (spot.image, spot.event, spot.offset));
+            let sorted = spots.take();
+            assert_eq!(rows(&sorted), rows_expected);
             assert_eq!(spots.len(), 0);
+            // Every other time they cannot be kept, and come again with the next.
+            if round % 2 == 0 {
+                spots.put_back(sorted);
+                assert_eq!(spots.len(), expected.len());
+            } else {
+                spots.reuse(sorted);
+                expected.clear();
+            }
         }
     }
 
@@ -199,6 +268,10 @@ mod tests {
         let mut spots = Spots::default();
         let spot = at(3, u64::MAX, 255);
         (0..3).for_each(|_| spots.add(spot, u32::MAX));
-        assert_eq!(spots.take(), [(spot, Count(3 * u64::from(u32::MAX)))]);
+        let sorted = spots.take();
+        let all: Vec<(Spot, Count)> = spots.take_over().chain(rows(&sorted)).collect();
+        assert!(all.iter().all(|(held, _)| *held == spot));
+        let sum: Count = all.iter().map(|(_, count)| *count).sum();
+        assert_eq!(sum, Count(3 * u64::from(u32::MAX)));
     }
 }

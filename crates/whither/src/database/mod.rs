@@ -1,5 +1,6 @@
 //! What the commands that write or read the database have in common.
 
+mod aside;
 mod facts;
 mod keep;
 mod moment;
@@ -7,6 +8,7 @@ mod placing;
 mod select;
 mod this_host;
 
+pub(crate) use aside::Aside;
 pub(crate) use facts::note_facts;
 pub(crate) use keep::{Keeping, Kept, keep};
 pub(crate) use moment::{now_unix_ns, shown};

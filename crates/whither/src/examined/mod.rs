@@ -83,6 +83,7 @@ impl<'a> Examiner<'a> {
             machine: &self.machine,
             samples: &samples,
             branches: branches.as_ref(),
+            edge_samples: None,
             exact: None,
             all_samples: self.sampled.whole().0,
         };

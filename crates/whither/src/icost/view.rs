@@ -7,15 +7,11 @@ use show::{Body, Cell, Column, Fact, Part, Row, Schema, Section, Table, Tone, Un
 use vocab::{Count, Source};
 
 use super::answer::{Answer, Asked, matters};
-use super::{Heard, Names, words};
+use super::{Heard, Names, what_played, words};
 use crate::cli::{IcostBy, IcostJob};
 
 pub(super) fn view(job: &IcostJob, heard: &Heard, answer: &Answer, names: &Names) -> View {
-    let mut command: Vec<_> = job.model.program.iter().map(|word| word.to_string_lossy()).collect();
-    if let Some(trace) = job.replay() {
-        command = vec!["--replay".into(), trace.to_string_lossy()];
-    }
-    let command = command.join(" ");
+    let command = what_played(&job.model);
     let mut sections = vec![summary(job, heard, answer, command.clone()), together(answer)];
     sections.push(costs(job, answer));
     sections.push(interactions("interactions", "WHAT THEY DO TOGETHER", &answer.main));
@@ -173,6 +169,9 @@ pub(crate) fn interactions(key: &'static str, title: &str, asked: &Asked) -> Sec
     }
 }
 
+/// Pairs that interact by less than this share are one part of the time.
+const PART: f64 = 0.001;
+
 /// Every part of the time: what is left, each alone, every two beyond that, and the rest.
 pub(crate) fn breakdown(asked: &Asked) -> Section {
     let mut parts = Vec::new();
@@ -183,11 +182,17 @@ pub(crate) fn breakdown(asked: &Asked) -> Section {
     for (number, cost) in words::by_cost(asked) {
         put(asked.name(Categories::single(number)), Some(cost));
     }
-    for (pair, icost) in words::by_interaction(asked) {
+    let (pairs, small): (Vec<_>, Vec<_>) =
+        words::by_interaction(asked).into_iter().partition(|(_, icost)| icost.value.abs() >= PART);
+    for (pair, icost) in pairs {
         put(asked.name(pair), Some(icost));
     }
     if asked.players.len() > 2 {
         put("three and more together".into(), asked.rest());
+    }
+    if !small.is_empty() {
+        let share = small.iter().map(|(_, icost)| icost.value).sum();
+        parts.push(Part { name: format!("{} smaller pairs", small.len()), share });
     }
     let total: f64 = parts.iter().map(|part| part.share).sum();
     Section {
@@ -240,7 +245,7 @@ fn notes(heard: &Heard, names: &Names) -> Vec<String> {
     notes
 }
 
-fn estimate(share: Option<Estimate>, unit: Unit) -> Cell {
+pub(crate) fn estimate(share: Option<Estimate>, unit: Unit) -> Cell {
     match share {
         None => Cell::Empty,
         Some(share) => Cell::Estimate(share.value, share.interval(Coverage::P95), unit),

@@ -6,7 +6,6 @@
 //!                         what the daemon kept of those that are gone
 //! ```
 
-mod kept;
 mod procedures;
 mod table;
 mod view;

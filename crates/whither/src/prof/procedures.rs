@@ -2,19 +2,17 @@
 
 use std::collections::HashMap;
 
-use image::{Procedure, Procedures};
+use image::Procedure;
 use show::{Cell, Column};
 use store::{CountRow, Counts};
-use vocab::{Count, Image, ImageId, ImageKind, Offset};
+use vocab::{Count, Image, ImageId, Offset};
 
-use super::kept::Kept;
 use super::table::{self, Rows};
-use crate::database::{Selected, ThisHost};
+use crate::database::{Aside, Selected, ThisHost};
 use crate::listing::procedure_name;
+use crate::progress::Progress;
 use crate::run::{Images, kernel_layout};
 
-/// The procedures of images, as far as they are known.
-type Names = HashMap<ImageId, Procedures>;
 /// Samples by image and the start of a procedure, with the procedure.
 type Sums<'a> = HashMap<(ImageId, Option<Offset>), (Count, Option<&'a Procedure>)>;
 
@@ -30,8 +28,10 @@ pub(super) fn rows(
     }
     let epochs = selected.epochs.iter().map(|epoch| (epoch.host(), epoch.began_unix_ns()));
     let host = ThisHost::judge(epochs);
-    let kept = Kept::of(&selected.database, &selected.epochs);
-    let (names, unread) = names(counts, &by_image, host, &kept, progress);
+    let aside = Aside::of(&selected.database, &selected.epochs);
+    let images = read(counts, &by_image, host, &aside, progress);
+    let unread = unread(counts, &by_image, &images);
+    let names = images.procedures();
     let mut sums: Sums<'_> = HashMap::new();
     for row in rows {
         let procedure = names.get(&row.image).and_then(|known| known.find(row.offset));
@@ -64,50 +64,36 @@ pub(super) fn rows(
     made
 }
 
-/// Reads what can be believed to be what was sampled; a sentence about the rest.
-fn names(
+/// Reads what can be believed to be what was sampled.
+fn read(
     counts: &Counts,
     by_image: &HashMap<ImageId, Count>,
     host: ThisHost,
-    kept: &Kept,
+    aside: &Aside,
     progress: bool,
-) -> (Names, Option<String>) {
+) -> Images {
     let mut ids: Vec<ImageId> = by_image.keys().copied().collect();
     ids.sort_unstable();
-    let mut names = Names::new();
-    let mut refused: Vec<(ImageId, String)> = Vec::new();
-    let mut wanted: Vec<(ImageId, &Image)> = Vec::new();
+    let (mut images, layout) = (Images::default(), kernel_layout());
+    let bar = Progress::new("reading images", ids.len(), progress);
     for id in ids {
-        let Some(image) = counts.images.get(id.0 as usize) else { continue };
-        // A list of this name in /tmp may be another process's by now.
-        if let (ImageKind::Generated(_), Some(known)) = (image.kind, kept.procedures(image)) {
-            names.insert(id, known);
-            continue;
+        if let Some(image) = counts.images.get(id.0 as usize) {
+            images.load_believed(id, image, host, aside, &layout);
         }
-        match host.refuses(image) {
-            Some(why) => refused.push((id, why.into())),
-            None => wanted.push((id, image)),
-        }
+        bar.step();
     }
-    let read = Images::load_these(&wanted, &kernel_layout(), progress);
-    names.extend(read.procedures().iter().map(|(&id, known)| (id, known.clone())));
-    refused.extend(read.unread.iter().cloned());
-    refused.retain(|(id, _)| {
-        let image = counts.images.get(id.0 as usize);
-        let known = image.and_then(|image| kept.procedures(image));
-        let is_refused = known.is_none();
-        names.extend(known.map(|known| (*id, known)));
-        is_refused
-    });
+    images
+}
+
+/// A sentence about those that were not.
+fn unread(counts: &Counts, by_image: &HashMap<ImageId, Count>, images: &Images) -> Option<String> {
+    let refused = &images.unread;
     let samples: Count = refused.iter().filter_map(|(id, _)| by_image.get(id)).copied().sum();
-    let largest = refused.iter().max_by_key(|(id, _)| by_image.get(id));
-    let said = largest.and_then(|(id, why)| {
-        let image = counts.images.get(id.0 as usize)?;
-        Some(format!(
-            "{} images with {samples} samples are counted without names; {}: {why}",
-            refused.len(),
-            image.path
-        ))
-    });
-    (names, said)
+    let (id, why) = refused.iter().max_by_key(|(id, _)| by_image.get(id))?;
+    let image = counts.images.get(id.0 as usize)?;
+    Some(format!(
+        "{} images with {samples} samples are counted without names; {}: {why}",
+        refused.len(),
+        image.path
+    ))
 }

@@ -30,6 +30,15 @@ pub(super) fn attached(
             }
             pids.clone()
         }
+        Who::Threads(threads) => {
+            for &thread in threads {
+                collection.open(job, samplings, extras, Some(thread))?;
+            }
+            let mut pids: Vec<u32> = threads.iter().filter_map(|&tid| process_of(tid)).collect();
+            pids.sort_unstable();
+            pids.dedup();
+            pids
+        }
         _ => {
             collection.open(job, samplings, extras, None)?;
             all_processes()
@@ -41,7 +50,9 @@ pub(super) fn attached(
     let aside = running.as_ref().map(|running| Bystander::of(running.pid()));
     let watched: Vec<ProcessFd> = match (&job.who, &running) {
         (_, Some(running)) => ProcessFd::open(running.pid()).into_iter().collect(),
-        (Who::Processes(pids), None) => pids.iter().filter_map(|&p| ProcessFd::open(p)).collect(),
+        (Who::Processes(pids) | Who::Threads(pids), None) => {
+            pids.iter().filter_map(|&pid| ProcessFd::open(pid)).collect()
+        }
         _ => Vec::new(),
     };
     let mut fds = collection.fds();
@@ -54,6 +65,7 @@ pub(super) fn attached(
     drop(aside);
     let command = match &job.who {
         Who::Processes(pids) => format!("processes {pids:?}"),
+        Who::Threads(threads) => format!("threads {threads:?}"),
         _ => "the machine".to_owned(),
     };
     Ok(Recorded::new(command, collection.finish(), ended))
@@ -71,7 +83,7 @@ fn started(job: &RecordJob) -> Result<Option<Running>, Failure> {
 fn goes_on(job: &RecordJob, running: Option<&Running>) -> bool {
     match (running, &job.who) {
         (Some(running), _) => !running.has_ended(),
-        (None, Who::Processes(pids)) => pids.iter().any(|pid| is_alive(*pid)),
+        (None, Who::Processes(pids) | Who::Threads(pids)) => pids.iter().any(|p| is_alive(*p)),
         (None, _) => true,
     }
 }
@@ -91,6 +103,13 @@ fn threads(pid: u32) -> Result<Vec<u32>, Failure> {
             .kept("nothing was started")
     })?;
     Ok(entries.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect())
+}
+
+/// The process that a thread belongs to.
+fn process_of(thread: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    line.trim().parse().ok()
 }
 
 fn all_processes() -> Vec<u32> {

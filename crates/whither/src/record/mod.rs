@@ -43,7 +43,9 @@ pub(crate) fn record(job: &RecordJob, output: &Output) -> Result<u8, Failure> {
         Collection { samplers: Vec::new(), live: Live::new(&events, job.chains), placer };
     let recorded = match &job.who {
         Who::Program => follow::program(job, &samplings, collection)?,
-        Who::Processes(_) | Who::Machine => attach::attached(job, &samplings, collection)?,
+        Who::Processes(_) | Who::Threads(_) | Who::Machine => {
+            attach::attached(job, &samplings, collection)?
+        }
     };
     let status = recorded.ended.map_or(0, |ended| passed_on(ended.code(), ended.signal()));
     let rates: Vec<String> = samplings.iter().map(rate).collect();

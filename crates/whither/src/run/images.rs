@@ -11,6 +11,7 @@ use collect::KernelLayout;
 use image::{Binary, JitMap, Kernel, Procedures};
 use vocab::{Image, ImageId, ImageKind, Profile};
 
+use crate::database::{Aside, ThisHost};
 use crate::progress::Progress;
 
 /// What could be read of the images that have samples.
@@ -57,6 +58,34 @@ impl Images {
     /// Reads one more.
     pub(crate) fn load_one(&mut self, id: ImageId, image: &Image, layout: &KernelLayout) {
         if let Err(why) = self.try_load(id, image, layout) {
+            self.unread.push((id, why));
+        }
+    }
+
+    /// Reads one more of a database: what can be believed to be what was sampled, and what the daemon
+    /// kept of the rest.
+    pub(crate) fn load_believed(
+        &mut self,
+        id: ImageId,
+        image: &Image,
+        host: ThisHost,
+        aside: &Aside,
+        layout: &KernelLayout,
+    ) {
+        // A list of this name in /tmp may be another process's by now.
+        if let Some(names) = aside.names(image) {
+            self.procedures.insert(id, names);
+            return;
+        }
+        let read = match host.refuses(image) {
+            Some(why) => Err(why.to_owned()),
+            None => self.try_load(id, image, layout),
+        };
+        let read = read.or_else(|why| match aside.copy(image) {
+            Some(bytes) => self.keep(id, image, bytes).map_err(|_| why),
+            None => Err(why),
+        });
+        if let Err(why) = read {
             self.unread.push((id, why));
         }
     }

@@ -19,7 +19,7 @@ use collect::KernelLayout;
 use vocab::{Count, EventId, Image, ImageId, Offset, Profile};
 
 use crate::cli::Selection;
-use crate::database::{Selected, ThisHost, select};
+use crate::database::{Aside, Selected, ThisHost, select};
 use crate::failure::{ERROR, Failure};
 use crate::progress::Progress;
 use crate::run::{Images, kernel_layout};
@@ -36,10 +36,10 @@ pub(crate) struct Sampled {
     /// Samples of that event by image, most first.
     by_image: Vec<(ImageId, Count)>,
     host: ThisHost,
+    aside: Aside,
     layout: Option<KernelLayout>,
     images: Images,
     loaded: HashSet<ImageId>,
-    refused: Vec<(ImageId, &'static str)>,
 }
 
 impl Sampled {
@@ -90,16 +90,17 @@ impl Sampled {
         }
         let epochs = selected.epochs.iter().map(|epoch| (epoch.host(), epoch.began_unix_ns()));
         let host = ThisHost::judge(epochs);
+        let aside = Aside::of(&selected.database, &selected.epochs);
         Ok(Sampled {
             selected,
             profile,
             event,
             by_image,
             host,
+            aside,
             layout: None,
             images: Images::default(),
             loaded: HashSet::new(),
-            refused: Vec::new(),
         })
     }
 
@@ -125,24 +126,19 @@ impl Sampled {
         &self.images
     }
 
-    /// Reads an image, unless its names would be those of something else.
+    /// Reads an image, or what the daemon kept of it, unless its names would be something else's.
     fn need(&mut self, id: ImageId) {
         let Some(image) = self.profile.image(id) else { return };
         if !self.loaded.insert(id) {
             return;
         }
-        if let Some(why) = self.host.refuses(image) {
-            self.refused.push((id, why));
-            return;
-        }
         let layout = self.layout.get_or_insert_with(kernel_layout);
-        self.images.load_one(id, image, layout);
+        self.images.load_believed(id, image, self.host, &self.aside, layout);
     }
 
     /// Why an image cannot be looked into.
     pub(crate) fn refusal(&self, id: ImageId) -> Option<&str> {
-        let refused = self.refused.iter().find(|(refused, _)| *refused == id).map(|(_, why)| *why);
-        refused.or_else(|| self.images.refusal(id))
+        self.images.refusal(id)
     }
 
     /// Every procedure of the images that were asked for, most samples first.

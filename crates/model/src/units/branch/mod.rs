@@ -5,9 +5,10 @@ mod tage;
 mod targets;
 
 use direction::Direction;
-use targets::{Indirect, Near, Returns};
+use targets::{Indirect, Returns};
 
 use super::cache::Cache;
+use super::newest::Newest;
 use crate::machine::BranchFacts;
 use crate::uop::Flow;
 
@@ -22,8 +23,6 @@ pub struct Verdict {
     pub resteered: bool,
     /// An indirect branch went elsewhere than the target buffer said.
     pub retargeted: bool,
-    /// A taken branch was not among those that fetch follows without a bubble.
-    pub far: bool,
 }
 
 /// A branch that has executed.
@@ -46,7 +45,8 @@ pub struct Branch {
 pub struct Predictor {
     direction: Direction,
     targets: Cache<u64>,
-    near: Option<Near>,
+    /// The branch used last in each set, and its target.
+    newest: Newest<(u64, u64)>,
     indirect: Option<Indirect>,
     returns: Returns,
 }
@@ -55,10 +55,11 @@ impl Predictor {
     /// An untrained predictor.
     pub fn new(facts: &BranchFacts) -> Predictor {
         let indirect = facts.indirect_entries as usize;
+        let targets = Cache::new(facts.btb_entries as usize, facts.btb_ways as usize);
         Predictor {
             direction: Direction::new(facts),
-            targets: Cache::new(facts.btb_entries as usize, facts.btb_ways as usize),
-            near: Near::new(facts),
+            newest: Newest::new(targets.sets(), (u64::MAX, 0)),
+            targets,
             indirect: (indirect > 0).then(|| Indirect::new(indirect)),
             returns: Returns::new(facts.return_stack as usize),
         }
@@ -67,13 +68,6 @@ impl Predictor {
     /// Predicts a branch, learns what it did, and says what was wrong.
     #[inline]
     pub fn observe(&mut self, branch: &Branch) -> Verdict {
-        let verdict = self.judge(branch);
-        let near = self.near.as_mut().filter(|_| branch.taken);
-        Verdict { far: near.is_some_and(|near| !near.observe(branch.pc)), ..verdict }
-    }
-
-    #[inline]
-    fn judge(&mut self, branch: &Branch) -> Verdict {
         match branch.flow {
             Flow::Conditional => self.conditional(branch),
             Flow::Jump => self.direct(branch),
@@ -113,6 +107,9 @@ impl Predictor {
 
     fn through_register(&mut self, branch: &Branch) -> Verdict {
         let held = self.targets.touch(branch.pc).map(|target| *target);
+        if let Some(target) = held {
+            self.newest.note(branch.pc, (branch.pc, target));
+        }
         let guess = match &mut self.indirect {
             Some(indirect) => indirect.observe(branch.pc, branch.target).or(held),
             None => held,
@@ -129,6 +126,11 @@ impl Predictor {
     /// Remembers a target; returns whether it was unknown.
     #[inline]
     fn learn_target(&mut self, branch: &Branch) -> bool {
+        let noted = (branch.pc, branch.target);
+        if self.newest.of(branch.pc) == Some(noted) {
+            return false;
+        }
+        self.newest.note(branch.pc, noted);
         match self.targets.touch(branch.pc) {
             Some(target) => {
                 let unknown = *target != branch.target;
@@ -143,5 +145,7 @@ impl Predictor {
     }
 }
 
+#[cfg(test)]
+mod plainly;
 #[cfg(test)]
 mod tests;

@@ -21,37 +21,52 @@ const USEFUL_MAX: u8 = 3;
 /// Lookups after which usefulness is halved, so that stale entries may be replaced.
 const AGEING: u32 = 1 << 18;
 
-/// Counter of a branch by its address alone: two bits.
-const BASE_MAX: i8 = 1;
-const BASE_MIN: i8 = -2;
-
-/// Which ways a branch has gone.
+/// What is known of a branch by its address alone: which ways it has gone and, once it has gone
+/// both, two bits that count up and down. In a byte, since every branch looks at one.
+///
+/// ```text
+/// 0 unseen   1 always straight   2 always taken   4 5 both, leans straight   6 7 both, leans taken
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Habit {
-    #[default]
-    Unseen,
-    Straight,
-    Taken,
-    Both,
-}
+struct Base(u8);
 
-impl Habit {
+impl Base {
+    const UNSEEN: Base = Base(0);
+    const BOTH: u8 = 4;
+    const LEANS_TAKEN: u8 = 6;
+
+    /// Has only ever gone this way.
     #[inline]
-    fn is(self, taken: bool) -> bool {
-        self == if taken { Habit::Taken } else { Habit::Straight }
+    fn always(taken: bool) -> Base {
+        Base(1 + u8::from(taken))
+    }
+
+    /// Has gone both ways, and leans weakly to this one.
+    fn leaning(taken: bool) -> Base {
+        Base(Base::BOTH + 1 + u8::from(taken))
+    }
+
+    #[inline]
+    fn has_both(self) -> bool {
+        self.0 >= Base::BOTH
+    }
+
+    #[inline]
+    fn says(self) -> bool {
+        self.0 >= Base::LEANS_TAKEN
+    }
+
+    #[inline]
+    fn learn(&mut self, taken: bool) {
+        let next = if taken { self.0 + 1 } else { self.0 - 1 };
+        self.0 = next.clamp(Base::BOTH, Base::BOTH + 3);
     }
 }
 
-/// What is known of a branch by its address alone.
-#[derive(Clone, Copy, Debug, Default)]
-struct Base {
-    habit: Habit,
-    counter: i8,
-}
-
-/// What an entry says, beside its tag.
+/// An entry of a tagged table. Tag 0 marks one that was never used.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
+    tag: u16,
     counter: i8,
     useful: u8,
 }
@@ -74,8 +89,7 @@ struct Span {
 #[derive(Clone, Debug)]
 pub(super) struct Tage {
     base: Vec<Base>,
-    /// Every lookup reads a tag of every table and seldom more: they lie close together.
-    tags: Vec<u16>,
+    /// The tables one after the other, in order of history.
     entries: Vec<Entry>,
     spans: [Span; TABLES_MAX],
     tables: usize,
@@ -90,6 +104,8 @@ pub(super) struct Tage {
 
 /// The most tables there are.
 const TABLES_MAX: usize = 16;
+/// How many the machines that travel with the tool have.
+const USUAL: usize = 5;
 
 /// Where a branch looks: place and tag in each table.
 type Looks = [(u32, u16); TABLES_MAX];
@@ -104,7 +120,6 @@ impl Tage {
         }
         Tage {
             base: vec![Base::default(); facts.base_entries.next_power_of_two() as usize],
-            tags: vec![0; (tables as usize) << table_shift],
             entries: vec![Entry::default(); (tables as usize) << table_shift],
             spans,
             tables: tables as usize,
@@ -122,10 +137,12 @@ impl Tage {
         let mask = self.base.len() - 1;
         let place = (pc ^ (pc >> 13)) as usize & mask;
         let base = self.base[place];
-        match base.habit {
-            Habit::Both => self.observe_both(pc, taken, place),
-            habit if habit.is(taken) => taken,
-            _ => self.change(place, taken),
+        if base.has_both() {
+            self.observe_both(pc, taken, place)
+        } else if base == Base::always(taken) {
+            taken
+        } else {
+            self.change(place, taken)
         }
     }
 
@@ -134,12 +151,12 @@ impl Tage {
     #[cold]
     fn change(&mut self, place: usize, taken: bool) -> bool {
         let base = &mut self.base[place];
-        if base.habit == Habit::Unseen {
-            *base = Base { habit: if taken { Habit::Taken } else { Habit::Straight }, counter: 0 };
+        if *base == Base::UNSEEN {
+            *base = Base::always(taken);
             return false;
         }
         // It leans the way that it always went.
-        *base = Base { habit: Habit::Both, counter: if taken { -1 } else { 0 } };
+        *base = Base::leaning(!taken);
         self.push(taken);
         !taken
     }
@@ -153,19 +170,15 @@ impl Tage {
     #[inline]
     fn observe_both(&mut self, pc: u64, taken: bool, base: usize) -> bool {
         let mut looks: Looks = [(0, 0); TABLES_MAX];
-        // Which tables have the branch, a bit each: no decision until all are known, because which
-        // of them match is hard to guess for the host too.
-        let mut matches = 0_u32;
         let mixed_pc = pc.wrapping_mul(0xff51_afd7_ed55_8ccd);
-        for (k, span) in self.spans.iter().enumerate().take(self.tables) {
-            let look = look(mixed_pc, self.history, *span, k as u32, self.table_shift);
-            looks[k] = look;
-            matches |= u32::from(self.tags[look.0 as usize] == look.1) << k;
-        }
+        let matches = match self.tables {
+            USUAL => self.look_into::<USUAL>(mixed_pc, &mut looks),
+            _ => self.look_into::<TABLES_MAX>(mixed_pc, &mut looks),
+        };
         let guess = if matches == 0 {
             let base = &mut self.base[base];
-            let guess = base.counter >= 0;
-            base.counter = stepped(base.counter, taken, BASE_MIN, BASE_MAX);
+            let guess = base.says();
+            base.learn(taken);
             guess
         } else {
             self.learn(base, taken, matches, &looks)
@@ -177,6 +190,22 @@ impl Tage {
         guess
     }
 
+    /// Where a branch looks in up to `N` tables, and which of them have it, a bit each: no decision
+    /// until all are known, because which of them match is hard to guess for the host too. With `N`
+    /// the number of tables the host unrolls it.
+    #[inline]
+    fn look_into<const N: usize>(&self, mixed_pc: u64, looks: &mut Looks) -> u32 {
+        let mut matches = 0;
+        for k in 0..N.min(self.tables) {
+            let (history, shift) = (self.history, self.table_shift);
+            let look = look(mixed_pc, history, self.spans[k], k as u32, shift);
+            looks[k] = look;
+            let is_held = self.entries.get(look.0 as usize).is_some_and(|e| e.tag == look.1);
+            matches |= u32::from(is_held) << k;
+        }
+        matches
+    }
+
     /// The guess of the longest history that matches, which then learns.
     #[inline]
     fn learn(&mut self, base: usize, taken: bool, matches: u32, looks: &Looks) -> bool {
@@ -186,7 +215,7 @@ impl Tage {
         let place = place_of(best);
         let entry = self.entries[place];
         let said = entry.counter >= 0;
-        let counter = stepped(entry.counter, taken, COUNTER_MIN, COUNTER_MAX);
+        let counter = stepped(entry.counter, taken);
         let is_fresh = entry.is_fresh();
         // Useful to the full and in agreement: whatever the alternative says, nothing else changes.
         if entry.useful == USEFUL_MAX && said == taken {
@@ -195,7 +224,7 @@ impl Tage {
         }
         let alternative = match rest.checked_ilog2() {
             Some(second) => self.entries[place_of(second)].counter >= 0,
-            None => self.base[base].counter >= 0,
+            None => self.base[base].says(),
         };
         let guess = if is_fresh && self.trust_fresh < 0 { alternative } else { said };
         let mut useful = entry.useful;
@@ -207,7 +236,7 @@ impl Tage {
             useful =
                 if said == taken { (useful + 1).min(USEFUL_MAX) } else { useful.saturating_sub(1) };
         }
-        self.entries[place] = Entry { counter, useful };
+        self.entries[place] = Entry { counter, useful, ..entry };
         guess
     }
 
@@ -226,8 +255,7 @@ impl Tage {
             Some(k) => {
                 let (place, tag) = looks[k];
                 let counter = if taken { 0 } else { -1 };
-                self.tags[place as usize] = tag;
-                self.entries[place as usize] = Entry { counter, useful: 0 };
+                self.entries[place as usize] = Entry { tag, counter, useful: 0 };
             }
             None => {
                 for (place, _) in &looks[first + skip..self.tables] {
@@ -245,8 +273,8 @@ impl Tage {
 }
 
 #[inline]
-fn stepped(counter: i8, up: bool, least: i8, most: i8) -> i8 {
-    (counter + if up { 1 } else { -1 }).clamp(least, most)
+fn stepped(counter: i8, up: bool) -> i8 {
+    (counter + if up { 1 } else { -1 }).clamp(COUNTER_MIN, COUNTER_MAX)
 }
 
 /// History length of table `k`: geometric from 4 to the machine's longest.

@@ -102,28 +102,6 @@ fn a_direct_jump_is_resteered_once_and_then_known() {
 }
 
 #[test]
-fn twelve_branches_of_a_line_are_near_and_of_more_about_eleven_stay() {
-    let far = |count: u64| {
-        let mut predictor = predictor("zen4");
-        let mut round = || {
-            let jumps = (0..count).map(|k| {
-                let (pc, target) = (0x4000 + 2 * k, 0x4002 + 2 * k);
-                Branch { pc, flow: Flow::Jump, taken: true, target, next: target }
-            });
-            jumps.filter(|jump| predictor.observe(jump).far).count()
-        };
-        (0..100).for_each(|_| {
-            round();
-        });
-        (0..1000).map(|_| round()).sum::<usize>() as f64 / 1000.0
-    };
-    assert_eq!((far(8), far(12)), (0.0, 0.0));
-    // All but eleven, and those that are pushed out now and then.
-    assert!((1.5..2.5).contains(&far(13)), "{}", far(13));
-    assert!((4.5..6.5).contains(&far(16)), "{}", far(16));
-}
-
-#[test]
 fn an_indirect_branch_keeps_its_first_target_while_the_path_tells_the_others() {
     let mut predictor = predictor("zen4");
     let mut told = |k: u64| {

@@ -153,3 +153,54 @@ fn misses_of_the_last_level_are_limited_too() {
     assert_eq!(first, 380);
     assert!((380 + 376..=380 + 384).contains(&second), "{second}");
 }
+
+/// Everything that a cache holds, set by set.
+fn held(memory: &Memory) -> Vec<(u64, u64, bool, bool)> {
+    let lines = 0..1 << 13;
+    let of = |cache: &Cache<Line>, level: u64| {
+        let found = lines.clone().filter_map(move |line| Some((line, *cache.peek(line)?)));
+        found.map(|(line, s)| (level, line, s.is_dirty(), s.is_guess())).collect::<Vec<_>>()
+    };
+    let l3 = memory.l3.as_ref().map_or(Vec::new(), |l3| of(l3, 3));
+    [of(&memory.l1d, 1), of(&memory.l1i, 0), of(&memory.l2, 2), l3].concat()
+}
+
+#[test]
+fn what_is_known_to_change_nothing_leaves_what_the_slow_way_leaves() {
+    for (name, seed) in [("zen4", 1), ("icelake-server", 2), ("icost-table6", 3)] {
+        let machine = Machine::named(name).unwrap();
+        let (mut quick, mut slow) = (Memory::new(&machine), Memory::new(&machine));
+        let mut dice = crate::testing::Dice::new(seed);
+        let mut at = 0;
+        for step in 0..120_000_u64 {
+            // Mostly near where it was, sometimes on or far; a stride now and then.
+            at = match dice.next() % 16 {
+                0 => dice.next() % (1 << 19),
+                1..4 => at + 64,
+                4 => at ^ 0x1000,
+                _ => at,
+            };
+            let address = at % (1 << 19) + dice.next() % 64;
+            let (size, is_store, pc) = (1 << (dice.next() % 4), step % 3 == 0, dice.next() % 8);
+            let is_code = dice.next() % 6 == 0;
+            if is_code {
+                if !quick.plain_code(address) {
+                    quick.code::<false>(address, 0);
+                }
+                slow.code::<false>(address, 0);
+                continue;
+            }
+            let is_plain = match is_store {
+                true => quick.plain_store(address, size),
+                false => quick.plain_load::<false>(pc, address, size, 0),
+            };
+            if !is_plain {
+                quick.data::<false>(pc, address, size, is_store, 0);
+            }
+            slow.data::<false>(pc, address, size, is_store, 0);
+            assert_eq!(quick.counts, slow.counts, "{name}, step {step}");
+        }
+        assert_eq!(held(&quick), held(&slow), "{name}");
+        assert_eq!(quick.translation_misses(), slow.translation_misses());
+    }
+}

@@ -43,12 +43,18 @@ pub(super) struct Watcher {
 pub(super) struct Done {
     /// Bytes that it left on disk.
     pub(super) bytes: u64,
+    /// Its CPU time from beginning to end, in seconds.
+    pub(super) cpu_s: f64,
     /// Our daemon's last status.
     pub(super) status: Option<Value>,
 }
 
 /// How long either may take to begin or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A watcher that takes less than this in so long has begun.
+const CALM: Duration = Duration::from_millis(500);
+const CALM_CPU_S: f64 = 0.01;
 
 impl Watcher {
     /// Starts it in a fresh folder and waits until it watches.
@@ -145,6 +151,22 @@ impl Watcher {
         Some(threads.filter_map(nanoseconds).sum::<f64>() / 1e9)
     }
 
+    /// Waits until what it does only once is behind it: perf describes every process that it finds
+    /// after it has begun to watch.
+    pub(super) fn settle(&self) {
+        let began = Instant::now();
+        let mut before = self.cpu_seconds();
+        while began.elapsed() < PATIENCE {
+            std::thread::sleep(CALM);
+            let now = self.cpu_seconds();
+            let (Some(then), Some(now)) = (before, now) else { return };
+            if now - then < CALM_CPU_S {
+                return;
+            }
+            before = Some(now);
+        }
+    }
+
     /// Ends it in good order; the status is taken after everything was drained.
     pub(super) fn stop(mut self) -> Result<Done, String> {
         let mut done = Done::default();
@@ -157,8 +179,8 @@ impl Watcher {
             // SAFETY: our own child, not yet waited for.
             unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) };
         }
-        if let Some(mut child) = self.child.take() {
-            child.wait().map_err(|e| format!("{}: {e}", self.who.name()))?;
+        if let Some(child) = self.child.take() {
+            done.cpu_s = ended(&child).map_err(|e| format!("{}: {e}", self.who.name()))?;
         }
         done.bytes = match self.who {
             Who::Bare => 0,
@@ -177,6 +199,26 @@ impl Drop for Watcher {
         }
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// Waits for the end of a child; its CPU time, in seconds, that of all its threads.
+fn ended(child: &Child) -> std::io::Result<f64> {
+    let mut status = 0;
+    // SAFETY: rusage is plain numbers, for which zero is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: our own child, not yet waited for; both pointers are to live locals.
+        let got = unsafe { libc::wait4(child.id() as i32, &raw mut status, 0, &raw mut usage) };
+        if got >= 0 {
+            break;
+        }
+        let error = std::io::Error::last_os_error();
+        if error.kind() != std::io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
+    Ok(seconds(usage.ru_utime) + seconds(usage.ru_stime))
 }
 
 fn bytes_below(path: &Path) -> u64 {

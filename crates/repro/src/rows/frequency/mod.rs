@@ -1,7 +1,10 @@
 //! DCPI's figures 8 and 9: estimated frequencies against exact ones, on the modelled cores.
 //!
-//! In order, samples of cycles are given, as the paper had them. Out of order, time says little about how often something ran, so retired instructions
-//! and branch stacks are given; what time alone would say stands beside.
+//! The headline is what a profile with everything that its core's counters can give allows. In
+//! order that is samples of cycles, the directions of the branches that they found, and double
+//! samples, the edge samples that the paper left to future work; the paper's own setting, cycles
+//! alone, stands beside under keys of its own. Out of order, time says little about how often
+//! something ran, so retired instructions and branch stacks are given.
 
 mod samples;
 
@@ -10,7 +13,9 @@ use show::{Cell, Column, Row, Table, Tone, Unit};
 use super::model_agreement::side_by_side;
 use crate::context::Context;
 use crate::result::{Figure, RowResult};
-use crate::witness::{self, Frequencies, IN_ORDER, OUT_OF_ORDER, Use, Within, judge_frequencies};
+use crate::witness::{
+    self, Frequencies, GAP_CYCLES, IN_ORDER, OUT_OF_ORDER, Program, Use, Within, judge_frequencies,
+};
 
 pub(super) use samples::run as run_samples;
 
@@ -18,6 +23,8 @@ pub(super) use samples::run as run_samples;
 pub(super) const SEEDS: usize = 2;
 /// What a look runs.
 pub(super) const QUICK: &[&str] = &["art", "bzip2", "mcf"];
+/// What smoke replays.
+pub(super) const TRACES: [&str; 2] = ["applu", "art"];
 
 /// Which of the two a row is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,8 +78,10 @@ pub(super) fn run_edges_out_of_order(context: &Context) -> Result<RowResult, Str
 
 /// What the analysis is given on a machine.
 pub(super) fn given(machine: &str) -> Use {
-    let is_out_of_order = machine != IN_ORDER;
-    Use { instructions: is_out_of_order, stacks: is_out_of_order, ..Use::TIME }
+    match machine == IN_ORDER {
+        true => Use { turns: true, doubles: true, ..Use::TIME },
+        false => Use { instructions: true, stacks: true, ..Use::TIME },
+    }
 }
 
 /// One program's figures, a set a seed.
@@ -81,6 +90,25 @@ struct Found {
     samples: u64,
     ours: Frequencies,
     time_alone: Frequencies,
+    /// Time, and the directions of the branches that it found.
+    turned: Option<Frequencies>,
+}
+
+impl Found {
+    fn of(name: &str, program: &Program, machine: &str) -> Found {
+        let mut ours = Frequencies::default();
+        for seed in 0..program.seeds {
+            add(&mut ours, &judge_frequencies(program, Use { seed, ..given(machine) }));
+        }
+        let turned = || judge_frequencies(program, Use { turns: true, ..Use::TIME });
+        Found {
+            name: name.to_owned(),
+            samples: program.samples(0),
+            ours,
+            time_alone: judge_frequencies(program, Use::TIME),
+            turned: (machine == IN_ORDER).then(turned),
+        }
+    }
 }
 
 fn run(context: &Context, machine: &'static str, what: What) -> Result<RowResult, String> {
@@ -91,16 +119,7 @@ fn run(context: &Context, machine: &'static str, what: What) -> Result<RowResult
     let answers = side_by_side(&tasks, |place, task| {
         let witness = witness::witnessed(context, task, machine, SEEDS, &root, place)?;
         let (program, wrong) = witness::load(witness)?;
-        let mut found = Found {
-            name: task.name.clone(),
-            samples: program.samples(0),
-            ours: Frequencies::default(),
-            time_alone: Frequencies::default(),
-        };
-        for seed in 0..program.seeds {
-            add(&mut found.ours, &judge_frequencies(&program, Use { seed, ..given(machine) }));
-        }
-        found.time_alone = judge_frequencies(&program, Use::TIME);
+        let found = Found::of(&task.name, &program, machine);
         context.progress.step(&task.name);
         Ok::<_, String>((found, wrong))
     });
@@ -127,6 +146,38 @@ fn run(context: &Context, machine: &'static str, what: What) -> Result<RowResult
     Ok(result)
 }
 
+/// The same on the traces of the repository, so that no QEMU is needed.
+fn smoke(context: &Context, machine: &str, what: What) -> Result<RowResult, String> {
+    let mut found = Vec::new();
+    for name in TRACES {
+        let (program, _) = witness::load(witness::replayed(context, name, machine)?)?;
+        found.push(Found::of(name, &program, machine));
+    }
+    let mut result = RowResult::default();
+    fill(&mut result, &found, machine, what, "recorded");
+    Ok(result)
+}
+
+/// `freq-inorder`.
+pub(super) fn smoke_in_order(context: &Context) -> Result<RowResult, String> {
+    smoke(context, IN_ORDER, What::Instructions)
+}
+
+/// `freq-ooo`.
+pub(super) fn smoke_out_of_order(context: &Context) -> Result<RowResult, String> {
+    smoke(context, OUT_OF_ORDER, What::Instructions)
+}
+
+/// `edges-inorder`.
+pub(super) fn smoke_edges_in_order(context: &Context) -> Result<RowResult, String> {
+    smoke(context, IN_ORDER, What::Edges)
+}
+
+/// `edges-ooo`.
+pub(super) fn smoke_edges_out_of_order(context: &Context) -> Result<RowResult, String> {
+    smoke(context, OUT_OF_ORDER, What::Edges)
+}
+
 fn add(sum: &mut Frequencies, other: &Frequencies) {
     sum.instructions.merge(&other.instructions);
     sum.edges.merge(&other.edges);
@@ -139,8 +190,11 @@ fn fill(result: &mut RowResult, found: &[Found], machine: &str, what: What, size
         What::Edges => "executions",
     };
     let given = match machine == IN_ORDER {
-        true => "cycles",
-        false => "cycles, retired instructions and branch stacks",
+        true => format!(
+            "cycles, directions of the branches that they found, and double samples {GAP_CYCLES} \
+             cycles apart"
+        ),
+        false => "cycles, retired instructions and branch stacks".to_owned(),
     };
     result.caption = format!(
         "{size} size; modelled {machine}; from samples of {given}; shares weighted by {weighed}, \
@@ -157,8 +211,16 @@ fn fill(result: &mut RowResult, found: &[Found], machine: &str, what: What, size
     if found.is_empty() {
         return;
     }
-    for (place, key) in ["within_5_pct", "within_10_pct", "within_15_pct"].into_iter().enumerate() {
-        result.ours.push(Figure::exact(key, all.share(place)));
+    shares(result, "", &all);
+    if machine == IN_ORDER {
+        let sum = |of: &dyn Fn(&Found) -> Option<Frequencies>| {
+            let mut sum = Within::default();
+            let each = found.iter().filter_map(of);
+            each.for_each(|one| sum.merge(&what.of(&one).normalised()));
+            sum
+        };
+        shares(result, "cycles_alone_", &sum(&|one| Some(one.time_alone)));
+        shares(result, "with_directions_", &sum(&|one| one.turned));
     }
     result.ours.push(Figure::exact("low_confidence_pct", 100.0 * all.low / all.all));
     if let Some(marked) = all.marked() {
@@ -172,6 +234,13 @@ fn fill(result: &mut RowResult, found: &[Found], machine: &str, what: What, size
         result.notes.push(format!(
             "{outside} samples lie in no procedure; they count as far off and as low confidence"
         ));
+    }
+}
+
+fn shares(result: &mut RowResult, prefix: &str, within: &Within) {
+    for (place, limit) in [5, 10, 15].into_iter().enumerate() {
+        let key = format!("{prefix}within_{limit}_pct");
+        result.ours.push(Figure::exact(&key, within.share(place)));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 
 /// Sample a program, processes or the whole machine into the database
 ///
@@ -27,6 +27,10 @@ pub(crate) struct RecordArguments {
     /// Sample these processes, until they end or the program does
     #[arg(short, long, value_name = "PID", value_delimiter = ',', conflicts_with = "all_cpus")]
     pub(crate) pid: Vec<u32>,
+    /// Sample these threads, and those that they start
+    #[arg(short, long, value_name = "TID", value_delimiter = ',',
+          conflicts_with_all = ["all_cpus", "pid"])]
+    pub(crate) tid: Vec<u32>,
     /// Sample every process on the machine
     #[arg(short, long)]
     pub(crate) all_cpus: bool,
@@ -34,11 +38,14 @@ pub(crate) struct RecordArguments {
     #[arg(short = 'C', long, value_name = "CPUS")]
     pub(crate) cpu: Option<String>,
     /// Keep chains of callers, by frame pointers
-    #[arg(short = 'g', long)]
-    pub(crate) call_graph: bool,
+    #[arg(short = 'g')]
+    pub(crate) chains: bool,
+    /// The same, by perf's longer name
+    #[arg(long, value_name = "HOW")]
+    pub(crate) call_graph: Option<CallGraph>,
     /// Sample the program on a modelled core, by name or by file, instead of this machine
-    #[arg(long, value_name = "MACHINE", conflicts_with_all = ["pid", "all_cpus", "cpu",
-          "call_graph", "freq"])]
+    #[arg(long, value_name = "MACHINE", conflicts_with_all = ["pid", "tid", "all_cpus",
+          "cpu", "chains", "call_graph", "freq"])]
     pub(crate) machine: Option<String>,
     /// The seed of the modelled core's periods
     #[arg(long, value_name = "N", default_value_t = 1, requires = "machine")]
@@ -48,7 +55,14 @@ pub(crate) struct RecordArguments {
     #[arg(short, long, value_name = "DB", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
     /// The program and its arguments
-    #[arg(trailing_var_arg = true, required_unless_present_any = ["pid", "all_cpus", "cpu"],
+    #[arg(trailing_var_arg = true, required_unless_present_any = ["pid", "tid", "all_cpus", "cpu"],
           value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) program: Vec<OsString>,
+}
+
+/// How callers are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CallGraph {
+    /// Frame pointers, followed by the kernel
+    Fp,
 }

@@ -44,6 +44,8 @@ pub(crate) enum Who {
     Program,
     /// These processes'.
     Processes(Vec<u32>),
+    /// These threads'.
+    Threads(Vec<u32>),
     /// Everybody's.
     Machine,
 }
@@ -67,6 +69,7 @@ pub(super) fn record_job(record: RecordArguments) -> Result<RecordJob, Failure> 
     // As with perf, whoever names CPUs and no process means all that runs there.
     let who = match (record.all_cpus, record.pid.is_empty()) {
         (true, _) => Who::Machine,
+        (false, true) if !record.tid.is_empty() => Who::Threads(record.tid),
         (false, true) if record.cpu.is_some() => Who::Machine,
         (false, false) => Who::Processes(record.pid),
         (false, true) => Who::Program,
@@ -77,7 +80,7 @@ pub(super) fn record_job(record: RecordArguments) -> Result<RecordJob, Failure> 
         events,
         rate,
         cpus: record.cpu.as_deref().map(cpus).transpose()?.unwrap_or_default(),
-        chains: record.call_graph,
+        chains: record.chains || record.call_graph.is_some(),
         database: database(record.output)?,
         modelled,
     })
@@ -113,5 +116,23 @@ mod tests {
         assert_eq!(whose("whither record -o /tmp/db -C 0-3,8"), Who::Machine);
         assert_eq!(whose("whither record -o /tmp/db -C 0 -p 7"), Who::Processes(vec![7]));
         assert_eq!(whose("whither record -o /tmp/db -a true"), Who::Machine);
+        assert_eq!(whose("whither record -o /tmp/db -t 7,8"), Who::Threads(vec![7, 8]));
+        assert_eq!(whose("whither record -o /tmp/db -C 1 -t 7"), Who::Threads(vec![7]));
+    }
+
+    #[test]
+    fn callers_are_asked_for_by_either_of_perfs_names() {
+        let chains = |line: &str| {
+            let words = line.split(' ').map(OsString::from).collect();
+            match parse(words).unwrap().job {
+                Job::Record(job) => (job.chains, job.program.len()),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(chains("whither record -o /tmp/db true"), (false, 1));
+        assert_eq!(chains("whither record -o /tmp/db -g true"), (true, 1));
+        assert_eq!(chains("whither record -o /tmp/db --call-graph fp true"), (true, 1));
+        let words = "whither record --call-graph dwarf true".split(' ').map(OsString::from);
+        assert!(parse(words.collect()).is_err());
     }
 }

@@ -1,0 +1,73 @@
+//! The code side: fetching lines of instructions.
+
+use super::{Line, Memory, NO_LINE, Outcome};
+use crate::units::Level;
+use crate::units::tlb::Translation;
+
+impl Memory {
+    /// Fetches the line of code that holds `pc`. Cycles beyond the pipeline's own are returned.
+    #[inline]
+    pub fn code<const TIMED: bool>(&mut self, pc: u64, at: u64) -> Outcome {
+        let mut translation = self.itlb.translate(pc);
+        if translation.walked {
+            translation.cycles += self.walk::<TIMED>(pc, at, translation.cycles);
+        }
+        let line = pc >> self.line_shift;
+        let start = at + u64::from(translation.cycles);
+        let in_time = start + u64::from(self.l1i_cycles);
+        let mut outcome = match self.l1i.touch(line) {
+            Some(state) => {
+                self.l1i_newest.note(line, line);
+                Outcome {
+                    cycles: state.ready().saturating_sub(in_time) as u32,
+                    level: Level::L1,
+                    translation,
+                    joined: state.ready() > in_time,
+                    guessed: state.ask(),
+                    split: false,
+                }
+            }
+            None => self.code_miss::<TIMED>(line, start),
+        };
+        outcome.cycles += translation.cycles;
+        outcome.translation = translation;
+        outcome
+    }
+
+    /// A line of code that hits TLB and first level, when nobody asks for the time: true, and all is
+    /// done that `code` would do. False leaves everything to `code`.
+    #[inline]
+    pub fn plain_code(&mut self, pc: u64) -> bool {
+        let line = pc >> self.line_shift;
+        self.l1i_newest.of(line) == Some(line) && self.itlb.hits(pc)
+    }
+
+    #[inline(never)]
+    fn code_miss<const TIMED: bool>(&mut self, line: u64, at: u64) -> Outcome {
+        let (ready, level) = self.fill_code::<TIMED>(line, at, false);
+        if self.code_next_line && self.l1i.peek(line + 1).is_none() {
+            self.fill_code::<TIMED>(line + 1, at, true);
+        }
+        let past_pipeline = ready.saturating_sub(at + u64::from(self.l1i_cycles));
+        Outcome {
+            cycles: past_pipeline as u32,
+            level,
+            translation: Translation::default(),
+            joined: false,
+            guessed: false,
+            split: false,
+        }
+    }
+
+    fn fill_code<const TIMED: bool>(&mut self, line: u64, at: u64, is_guess: bool) -> (u64, Level) {
+        self.counts.l2_code += 1;
+        let start = if TIMED { self.l1i_misses.admit(at) } else { 0 };
+        let (ready, level) = self.beyond::<TIMED>(line, start);
+        if TIMED {
+            self.l1i_misses.hold(start, ready);
+        }
+        self.l1i.insert(line, Line::new(ready, false, is_guess));
+        self.l1i_newest.note(line, if is_guess { NO_LINE } else { line });
+        (ready, level)
+    }
+}
