@@ -91,10 +91,9 @@ pub(crate) struct StatArguments {
     /// Where the order of turns comes from
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// How many turns groups get: as many as each other, or more where events vary more
-    /// [default: even; spread on a modelled core]
-    #[arg(long, value_name = "HOW", value_enum)]
-    pub(crate) shares: Option<SharesArgument>,
+    /// How many turns groups get
+    #[arg(long, value_name = "HOW", value_enum, default_value = "even")]
+    pub(crate) shares: SharesArgument,
     /// Leave turns to the kernel's own rotation
     #[arg(long, conflicts_with_all = ["slice", "machine", "shares"])]
     pub(crate) rotate: bool,

@@ -98,10 +98,7 @@ pub(super) fn stat_job(arguments: StatArguments) -> Result<StatJob, Failure> {
         slice,
         boundary,
         seed: arguments.seed,
-        adapts: match arguments.shares {
-            Some(shares) => shares == SharesArgument::Spread,
-            None => machine.is_some(),
-        },
+        adapts: arguments.shares == SharesArgument::Spread,
         rotates: arguments.rotate,
         appends: arguments.append,
         machine,
