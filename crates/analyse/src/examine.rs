@@ -6,6 +6,7 @@ use model::machine::{Machine, Order};
 
 use crate::code::Pieces;
 use crate::frequency::{Counted, Evidence, Frequencies, classes, estimate, trust};
+use crate::knots::is_knotted;
 use crate::plan::{Least, Plan};
 use crate::report::{
     BlockReport, EdgeReport, InstructionReport, ProcedureReport, StaticCause, StaticStall,
@@ -24,8 +25,14 @@ const STANDS_OUT: f64 = 1.0;
 /// How many standard deviations chance may add to a count.
 const CHANCE: f64 = 2.0;
 
+/// What a branch does where code overlaps.
+const OVERLAPS: &str = "into the middle of another instruction";
+
 /// Finds out how often everything ran, how long it took and who is to blame.
 pub fn examine(request: &Request<'_>) -> ProcedureReport {
+    if request.exact.is_none() && !request.graph.has_missing_edges() && is_knotted(request.graph) {
+        return examine_apart(request);
+    }
     let graph = request.graph;
     if graph.steps.len() > INSTRUCTIONS_MAX {
         let note = format!(
@@ -77,6 +84,22 @@ pub fn examine(request: &Request<'_>) -> ProcedureReport {
     report
 }
 
+/// The same without a flow that binds blocks together: as if edges were missing.
+fn examine_apart(request: &Request<'_>) -> ProcedureReport {
+    let graph = FlowGraph { overlaps: 1, ..request.graph.clone() };
+    let mut report = examine(&Request { graph: &graph, ..request.clone() });
+    let blocks = graph.blocks.len();
+    report.notes.retain(|note| !note.contains(OVERLAPS));
+    report.notes.insert(
+        0,
+        format!(
+            "its {blocks} blocks are tied too closely to be solved together: every block is \
+             estimated by itself"
+        ),
+    );
+    report
+}
+
 /// One instruction's samples.
 struct Spot {
     step: usize,
@@ -88,21 +111,23 @@ struct Spot {
 fn notes(request: &Request<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     if !request.graph.unresolved.is_empty() {
-        notes.push(format!(
-            "{} indirect jumps lead where no table tells: every block is estimated by itself",
-            request.graph.unresolved.len()
-        ));
+        let jumps =
+            counted(request.graph.unresolved.len(), "indirect jump leads", "indirect jumps lead");
+        notes.push(format!("{jumps} where no table tells: every block is estimated by itself"));
     }
     if request.graph.overlaps > 0 {
-        notes.push(format!(
-            "{} branches lead into the middle of another instruction",
-            request.graph.overlaps
-        ));
+        let branches = counted(request.graph.overlaps, "branch leads", "branches lead");
+        notes.push(format!("{branches} {OVERLAPS}: every block is estimated by itself"));
     }
     if request.time().is_none() {
         notes.push("no samples of time: cycles are not known".to_owned());
     }
     notes
+}
+
+/// `1 branch leads`, `2 branches lead`.
+fn counted(number: usize, one: &str, more: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { more })
 }
 
 fn by_step(graph: &FlowGraph, samples: &Samples) -> Vec<u64> {

@@ -3,6 +3,7 @@
 mod facts;
 mod keep;
 mod moment;
+mod periods;
 mod placing;
 mod select;
 mod this_host;
@@ -10,6 +11,7 @@ mod this_host;
 pub(crate) use facts::note_facts;
 pub(crate) use keep::{Keeping, Kept, keep};
 pub(crate) use moment::{now_unix_ns, shown};
+pub(crate) use periods::{Periods, agreed};
 pub(crate) use placing::take_item;
 pub(crate) use select::{Selected, select};
 pub(crate) use this_host::{ThisHost, host_name, kernel_build_id};

@@ -15,7 +15,10 @@ use image::{Binary, Callees, CodePart, FlowGraph};
 use model::machine::Machine;
 use vocab::{Branch, EventId, ImageId, Offset, Place};
 
-pub(crate) use figures::{frequency_cell, summary_section, word};
+pub(crate) use figures::{
+    block_cpi, executed, frequency_cell, instruction_cycles, is_vague, largest_cause, least_of,
+    mean_cpi, summary_section, word,
+};
 pub(crate) use tally::combine;
 
 use crate::failure::{ERROR, Failure};
@@ -86,9 +89,10 @@ impl<'a> Examiner<'a> {
             exact: None,
             all_samples: self.sampled.whole().0,
         };
-        let mut report = analyse::examine(&request);
-        if report.blocks.is_empty() && report.notes.is_empty() {
-            report.notes.push("there is no code to examine".into());
+        let report = analyse::examine(&request);
+        if report.blocks.is_empty() {
+            let why = report.notes.into_iter().next();
+            return Err(why.unwrap_or_else(|| "the procedure has no instructions".into()));
         }
         Ok(Examined { graph, report })
     }
