@@ -117,20 +117,20 @@ pub(crate) fn stores(rounds: u64) {
     }
 }
 
-/// `rounds` times 12 values that go through memory, where load and store spell the address
-/// otherwise.
+/// `rounds` times 12 values that go through memory. Each load takes the upper half of what was
+/// stored, which no machine passes on by renaming.
 pub(crate) fn forwards(rounds: u64) {
     let mut line = Line([0; 8]);
     let at = line.0.as_mut_ptr();
     // Another address in another register, or the compiler would use one for both.
     let before = at.wrapping_byte_sub(8);
-    // SAFETY: both addresses, with what is added to them, are the third word of the line.
+    // SAFETY: both addresses, with what is added to them, are in the third word of the line.
     unsafe {
         asm!(
             "2:",
             ".rept 12",
             "mov [{a} + 16], {v}",
-            "mov {v}, [{b} + 24]",
+            "mov {v:e}, [{b} + 28]",
             ".endr",
             "dec {rounds}",
             "jnz 2b",

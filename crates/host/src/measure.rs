@@ -42,7 +42,7 @@ pub enum Quantity {
     Bandwidth,
     /// A random branch beside one that never changes: what a misprediction costs.
     Mispredict,
-    /// A value through memory, its address spelt in two ways.
+    /// Half of a value through memory.
     Forward,
     /// Independent additions a cycle.
     Adds,

@@ -144,12 +144,12 @@ impl Audience for Hearing {
             line("  the core alone", silent, base);
             line("  with labels", labelled, base);
             line("  one evaluation", base, base);
-            line("  37: singles and pairs", self.whole::<40>(&heard, &pairs, how), base);
+            line("  37: singles and pairs", self.whole::<48>(&heard, &pairs, how), base);
             line("  256: the power set of eight", self.whole::<256>(&heard, &all, how), base);
             println!("graph alone, ports {how:?}");
             let base = self.graph::<1>(&steps, &one, how);
             line("  one evaluation", base, base);
-            line("  37: singles and pairs", self.graph::<40>(&steps, &pairs, how), base);
+            line("  37: singles and pairs", self.graph::<48>(&steps, &pairs, how), base);
             line("  256: the power set of eight", self.graph::<256>(&steps, &all, how), base);
         }
     }

@@ -6,7 +6,7 @@ use crate::sample::Window;
 use crate::{Arbitration, Categories, Fixed, Lanes, Lattice, Player};
 
 /// Lanes that are evaluated at once where few are asked for, and where many are.
-const FEW: usize = 40;
+const FEW: usize = 48;
 const MANY: usize = 256;
 
 /// The times of some sets in each window.

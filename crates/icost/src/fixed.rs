@@ -43,6 +43,10 @@ pub struct Fixed {
     pub forward: u32,
     /// Misses of the first level under way at a time.
     pub misses: u32,
+    /// Walks of the page tables under way at a time.
+    pub walkers: u32,
+    /// A data translation that takes longer than this walked the tables.
+    pub translation: u32,
     /// Bytes of a line, as a shift.
     pub line_shift: u32,
     /// Ports of each class, as a mask, and for how many cycles it takes one.
@@ -75,6 +79,8 @@ impl Fixed {
             resteer: branch.resteer_cycles,
             forward: window.store_forward_cycles,
             misses: machine.caches.l1d.misses.max(1),
+            walkers: machine.tlbs.walkers.max(1),
+            translation: machine.tlbs.l2d.as_ref().map_or(0, |second| second.latency_cycles),
             line_shift: machine.caches.l1d.line_bytes.trailing_zeros(),
             ports: ports(machine),
         }

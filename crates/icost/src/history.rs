@@ -9,9 +9,6 @@ pub(crate) const IDEAL_WINDOW: u32 = 20;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Past {
     pub(crate) sequence: u64,
-    /// Slots and loads of all micro-ops before it.
-    pub(crate) slots_before: u64,
-    pub(crate) loads_before: u64,
     /// When it could have been dispatched as far as fetch is concerned.
     pub(crate) arrived: u64,
     pub(crate) dispatched: u64,
@@ -25,13 +22,34 @@ pub(crate) struct Past {
 pub(crate) struct History {
     ring: Vec<Past>,
     count: u64,
-    slots: u64,
-    loads: u64,
+    slots: Amount,
+    loads: Amount,
+}
+
+/// What all micro-ops took so far, and what all before each of the latest did. Only differences
+/// count, so that the numbers may come round.
+#[derive(Clone, Debug)]
+struct Amount {
+    all: u32,
+    before: Box<[u32; SPAN]>,
+}
+
+impl Amount {
+    fn new() -> Amount {
+        Amount { all: 0, before: Box::new([0; SPAN]) }
+    }
+
+    #[inline]
+    fn push(&mut self, at: u64, amount: u32) {
+        self.before[at as usize & (SPAN - 1)] = self.all;
+        self.all = self.all.wrapping_add(amount);
+    }
 }
 
 impl History {
     pub(crate) fn new() -> History {
-        History { ring: vec![Past::default(); SPAN], count: 0, slots: 0, loads: 0 }
+        let ring = vec![Past::default(); SPAN];
+        History { ring, count: 0, slots: Amount::new(), loads: Amount::new() }
     }
 
     /// The micro-op so many before the next.
@@ -53,11 +71,10 @@ impl History {
 
     /// Keeps a micro-op of so many slots.
     pub(crate) fn push(&mut self, past: Past, slots: u8, is_load: bool) {
-        let past = Past { slots_before: self.slots, loads_before: self.loads, ..past };
         self.ring[self.count as usize & (SPAN - 1)] = past;
+        self.slots.push(self.count, u32::from(slots));
+        self.loads.push(self.count, u32::from(is_load));
         self.count += 1;
-        self.slots += u64::from(slots);
-        self.loads += u64::from(is_load);
     }
 }
 
@@ -94,7 +111,7 @@ impl Reach {
     /// is none in sight.
     #[inline]
     pub(crate) fn full(&mut self, past: &History) -> u32 {
-        self.reach(u64::from(self.places), past)
+        self.reach(self.places, past)
     }
 
     /// The distance to the youngest micro-op that cannot share a cycle with so many more slots; 0
@@ -102,21 +119,21 @@ impl Reach {
     #[inline]
     pub(crate) fn beside(&mut self, more: u8, past: &History) -> u32 {
         let left = (self.places + 1).saturating_sub(u32::from(more));
-        self.reach(u64::from(left.max(1)), past)
+        self.reach(left.max(1), past)
     }
 
     #[inline]
-    fn reach(&mut self, enough: u64, past: &History) -> u32 {
-        let (all, of): (u64, fn(&Past) -> u64) = match self.counted {
-            Counted::Slots => (past.slots, |past| past.slots_before),
-            Counted::Loads => (past.loads, |past| past.loads_before),
+    fn reach(&mut self, enough: u32, past: &History) -> u32 {
+        let amount = match self.counted {
+            Counted::Slots => &past.slots,
+            Counted::Loads => &past.loads,
         };
         if past.count - self.at >= SPAN as u64 {
             self.at = past.count - SPAN as u64 + 1;
         }
         // Places from a micro-op to the last.
         let from = |at: u64| match at < past.count {
-            true => all - of(&past.ring[at as usize & (SPAN - 1)]),
+            true => amount.all.wrapping_sub(amount.before[at as usize & (SPAN - 1)]),
             false => 0,
         };
         while from(self.at + 1) >= enough {

@@ -26,6 +26,7 @@
 #![deny(unsafe_code)]
 
 mod category;
+mod chunk;
 mod costs;
 mod fixed;
 mod history;
@@ -39,6 +40,8 @@ mod rank;
 pub mod sample;
 pub mod shotgun;
 mod step;
+mod strata;
+mod walkers;
 
 pub use category::{Categories, Category, Kind, Kinds, subsets_of, subsets_up_to};
 pub use costs::Costs;
@@ -48,4 +51,4 @@ pub use lanes::{Arbitration, Lanes};
 pub use lattice::Lattice;
 pub use player::Player;
 pub use rank::Weights;
-pub use step::{DispatchWait, Step, Wait};
+pub use step::{DispatchWait, Step, Wait, Walk};

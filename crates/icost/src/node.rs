@@ -1,65 +1,61 @@
-//! A node's times in every lane, and what is done to all lanes at once.
-//!
-//! Plain loops over arrays: the compiler makes vector code of them wherever they are inlined.
+//! A node's times in every lane.
 
-/// Times of one node of the last micro-ops, by lane.
+use crate::history::SPAN;
+
+/// Words of a cache line: rows begin with one, so that no vector straddles two.
+const LINE_WORDS: usize = 16;
+
+/// Times of one node of the last micro-ops, a row of lanes each.
 #[derive(Clone, Debug)]
 pub(crate) struct Node<const L: usize> {
-    pub(crate) times: Vec<[u32; L]>,
+    words: Vec<u32>,
+    /// Where the first row begins.
+    start: usize,
+    mask: usize,
 }
 
 impl<const L: usize> Node<L> {
-    pub(crate) fn new(places: usize) -> Node<L> {
-        Node { times: vec![[0; L]; places] }
+    /// A row of nothing.
+    pub(crate) const NOTHING: [u32; L] = [0; L];
+
+    /// Of at least so many micro-ops, as far as edges may span. What need not be kept would drive
+    /// out of the caches what is needed.
+    pub(crate) fn new(places: u32) -> Node<L> {
+        let places = (places as usize).next_power_of_two().min(SPAN);
+        let words = vec![0; places * L + LINE_WORDS];
+        let start = words.as_ptr().align_offset(LINE_WORDS * size_of::<u32>()).min(LINE_WORDS);
+        Node { words, start, mask: places - 1 }
     }
 
+    /// The row at a place.
     #[inline(always)]
     pub(crate) fn at(&self, place: usize) -> &[u32; L] {
-        &self.times[place & (self.times.len() - 1)]
+        let from = self.start + (place & self.mask) * L;
+        let row = self.words.get(from..).and_then(|rest| rest.first_chunk());
+        row.unwrap_or(&Self::NOTHING)
     }
 
+    /// The row of the micro-op so many before the one with a number, if it is in sight.
+    #[inline(always)]
+    pub(crate) fn before(&self, count: usize, distance: u32) -> Option<&[u32; L]> {
+        let distance = distance as usize;
+        let is_near = distance > 0 && distance <= count.min(self.mask);
+        is_near.then(|| self.at(count - distance))
+    }
+
+    /// Writes a row.
     #[inline(always)]
     pub(crate) fn put(&mut self, place: usize, times: &[u32; L]) {
-        let mask = self.times.len() - 1;
-        self.times[place & mask] = *times;
+        let from = self.start + (place & self.mask) * L;
+        if let Some(row) = self.words.get_mut(from..).and_then(|rest| rest.first_chunk_mut()) {
+            *row = *times;
+        }
     }
-}
 
-/// Whether the processor has AVX2.
-pub(crate) fn has_wide_registers() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return std::arch::is_x86_feature_detected!("avx2");
-    #[cfg(not(target_arch = "x86_64"))]
-    false
-}
-
-/// No earlier than so long after other times, in the lanes that keep it.
-#[inline(always)]
-pub(crate) fn latest<const L: usize>(
-    at: &mut [u32; L],
-    from: &[u32; L],
-    label: u32,
-    keep: &[u32; L],
-) {
-    for lane in 0..L {
-        at[lane] = at[lane].max((from[lane] + label) & keep[lane]);
+    /// Takes so many cycles off the times of a lane.
+    pub(crate) fn lower(&mut self, lane: usize, cycles: u32) {
+        for row in self.words.get_mut(self.start..).unwrap_or_default().chunks_exact_mut(L) {
+            row[lane] = row[lane].saturating_sub(cycles);
+        }
     }
-}
-
-/// The same in every lane.
-#[inline(always)]
-pub(crate) fn behind<const L: usize>(at: &mut [u32; L], from: &[u32; L], label: u32) {
-    for lane in 0..L {
-        at[lane] = at[lane].max(from[lane] + label);
-    }
-}
-
-/// Adds a label in the lanes that keep it.
-#[inline(always)]
-pub(crate) fn plus<const L: usize>(at: &[u32; L], label: u32, keep: &[u32; L]) -> [u32; L] {
-    let mut sum = *at;
-    for lane in 0..L {
-        sum[lane] += label & keep[lane];
-    }
-    sum
 }

@@ -40,17 +40,16 @@ impl Ports {
             return;
         }
         for (calendar, at) in self.lanes.iter_mut().zip(at) {
-            loop {
-                // No branch on whether the place is another round's: that cannot be foretold.
-                let entry = &mut calendar[(*at & MASK) as usize];
-                let round = round(*at);
-                let taken = if *entry & !PORTS_MASK == round { *entry } else { round };
-                let free = ports & !taken;
-                *entry = taken | (free & free.wrapping_neg());
-                if free != 0 {
-                    break;
-                }
-                *at += 1;
+            // No branch on whether a cycle is full: that cannot be foretold. Two full ones in a
+            // row are rarer.
+            let (now, next) = (held(calendar, *at), held(calendar, *at + 1));
+            let is_full = u32::from(ports & !now == 0);
+            let taken = now ^ (now ^ next) & is_full.wrapping_neg();
+            let free = ports & !taken;
+            *at += is_full;
+            calendar[(*at & MASK) as usize] = taken | (free & free.wrapping_neg());
+            if free == 0 {
+                *at = take_later(calendar, *at + 1, ports);
             }
         }
     }
@@ -69,21 +68,39 @@ fn round(at: u32) -> u32 {
     (at >> CYCLES_SHIFT) << PORTS
 }
 
+/// What is taken in a cycle, with its round.
+#[inline(always)]
+fn held(calendar: &Calendar, at: u32) -> Entry {
+    let (entry, round) = (calendar[(at & MASK) as usize], round(at));
+    if entry & !PORTS_MASK == round { entry } else { round }
+}
+
+/// Takes a port in the first cycle from one on in which there is one.
+#[inline(never)]
+fn take_later(calendar: &mut Calendar, from: u32, ports: u32) -> u32 {
+    let mut at = from;
+    loop {
+        let taken = held(calendar, at);
+        let free = ports & !taken;
+        if free != 0 {
+            calendar[(at & MASK) as usize] = taken | (free & free.wrapping_neg());
+            return at;
+        }
+        at += 1;
+    }
+}
+
 /// The same for work that keeps its port for several cycles.
 #[inline(never)]
 fn take_long(calendar: &mut Calendar, ready: u32, ports: u32, cycles: u32) -> u32 {
-    let taken = |calendar: &Calendar, at: u32| {
-        let entry = calendar[(at & MASK) as usize];
-        if entry & !PORTS_MASK == round(at) { entry & PORTS_MASK } else { 0 }
-    };
     let mut at = ready;
     loop {
         let stretch = at..at + cycles;
-        let free = stretch.clone().fold(ports, |free, cycle| free & !taken(calendar, cycle));
+        let free = stretch.clone().fold(ports, |free, cycle| free & !held(calendar, cycle));
         if free != 0 {
             let port = free & free.wrapping_neg();
             for cycle in stretch {
-                calendar[(cycle & MASK) as usize] = round(cycle) | taken(calendar, cycle) | port;
+                calendar[(cycle & MASK) as usize] = held(calendar, cycle) | port;
             }
             return at;
         }

@@ -1,8 +1,9 @@
 //! A micro-op as a piece of the dependence graph.
 //!
-//! Five nodes stand for its life, and the edges of the paper's table 3 lead to them. Two more
+//! Five nodes stand for its life, and the edges of the paper's table 3 lead to them. Three more
 //! stand beside them: when the front end has it at hand, because a queue lets fetch run ahead of
-//! dispatch, and when a store is written, because a full store queue holds dispatch up.
+//! dispatch; when its translation is there, because only so many walks of the page tables are under
+//! way at a time; and when a store is written, because a full store queue holds dispatch up.
 //!
 //! ```text
 //! A at hand      AA   in order, behind a code miss      imiss
@@ -17,7 +18,10 @@
 //! R ready        DR   from dispatch                     –
 //!                PR   values                            –
 //! E executing    RE   a port                            bw
+//! W walked       EW   the page tables                   dmiss   (of those who have to)
+//!                WW   a free page walker                dmiss
 //! P completed    EP   the work                          dl1, dmiss, shalu, lgalu
+//!                WP   its address                       –
 //!                PP   a line that another fetches       dmiss
 //!                PP   a miss that has to end first      dmiss
 //!                PP   a store's data                    –
@@ -52,6 +56,17 @@ pub struct DispatchWait {
     pub distance: Distance,
     /// How long after it, in cycles.
     pub label: u32,
+}
+
+/// A walk of the page tables. Only so many are under way at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Walk {
+    /// EW: what it takes once a walker is free.
+    pub cycles: u32,
+    /// WW: whether it waits where all walkers are busy.
+    pub waits: bool,
+    /// WP: whether the result waits for it. That of a store's address does not.
+    pub holds_up: bool,
 }
 
 /// A micro-op with the labels of its edges, in cycles. A distance of 0 is no edge.
@@ -110,8 +125,10 @@ pub struct Step {
     pub miss: u32,
     /// Where the line was that it missed.
     pub level: Kind,
-    /// EP: the translation, beside the miss.
+    /// EP: the translation, beside the miss, where no tables are walked.
     pub translation: u32,
+    /// EW: the walk of the page tables.
+    pub walk: Option<Walk>,
     /// EP: what nothing idealises.
     pub fixed: u32,
     /// PP: the micro-op that brings the line which this one reads too, and the cycles after it.

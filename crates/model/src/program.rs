@@ -51,8 +51,6 @@ pub struct Op {
     pub scheduler: u8,
     /// Slots of the window that it takes, 0 or 1.
     pub slots: u8,
-    /// Equal where addresses are spelt alike; 0 otherwise.
-    pub spelling: u16,
 }
 
 /// A static instruction.
@@ -215,7 +213,7 @@ impl Program {
             class if class.is_load() => Kind::Load,
             class if class.is_store_data() => Kind::StoreData,
             Class::StoreAddress => Kind::StoreAddress,
-            Class::Branch => Kind::Branch,
+            Class::Branch | Class::FusedBranch => Kind::Branch,
             _ => Kind::Plain,
         };
         Op {
@@ -228,7 +226,6 @@ impl Program {
             kind,
             scheduler: numbers.scheduler,
             slots: uop.slots,
-            spelling: uop.spelling,
         }
     }
 

@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn independent_work_goes_by_width() {
-        let machine = machine("zen4", &[]);
+        let machine = machine("zen4", &[("window.nop_fusion", "false")]);
         let width = f64::from(machine.window.dispatch_width);
         let body: Vec<&[u8]> = vec![NOP; 24];
         let found = schedule(&machine, Mode::Native, &block(0x40_0000, &body), Context::Loop);

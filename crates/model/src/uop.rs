@@ -30,6 +30,11 @@ impl Reg {
         Reg((number & 15) as u8)
     }
 
+    /// Whether it is a general register.
+    pub fn is_general(self) -> bool {
+        self.0 < 16
+    }
+
     /// A vector register.
     pub fn vector(number: usize) -> Reg {
         Reg(16 + (number & 31) as u8)
@@ -73,6 +78,12 @@ impl Flow {
         self != Flow::Next
     }
 
+    /// Whether it left the straight line, seen from where the program went on. A branch that has no
+    /// condition always does, even to the instruction behind it.
+    pub fn is_taken(self, went_on: u64, behind: u64, target: u64) -> bool {
+        self != Flow::Conditional || went_on != behind || target == went_on
+    }
+
     /// Whether its target is not in its bytes.
     pub fn is_indirect(self) -> bool {
         matches!(self, Flow::IndirectJump | Flow::IndirectCall | Flow::Return)
@@ -90,8 +101,6 @@ pub struct Uop {
     pub sources: [Reg; 4],
     /// What it writes; unused places hold `Reg::SINK`.
     pub targets: [Reg; 4],
-    /// Of a load or the address of a store: equal where the address is spelt alike; 0 otherwise.
-    pub spelling: u16,
 }
 
 impl Uop {
@@ -109,13 +118,7 @@ impl Uop {
             slots: 1,
             sources: fill(sources, Reg::NONE),
             targets: fill(targets, Reg::SINK),
-            spelling: 0,
         }
-    }
-
-    /// The same, with an address spelt in a certain way.
-    pub fn spelt(self, spelling: u16) -> Uop {
-        Uop { spelling, ..self }
     }
 
     /// The same, sharing the slot of the micro-op before it.
@@ -174,6 +177,8 @@ pub struct Habits {
     pub branch_fusion: bool,
     /// Whether a load and its operation share a slot.
     pub load_op_fusion: bool,
+    /// Whether a no-op shares the slot of the instruction before it.
+    pub nop_fusion: bool,
 }
 
 impl Habits {
@@ -185,6 +190,7 @@ impl Habits {
             move_elimination: window.move_elimination,
             branch_fusion: window.branch_fusion,
             load_op_fusion: window.load_op_fusion,
+            nop_fusion: window.nop_fusion,
         }
     }
 }

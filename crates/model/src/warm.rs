@@ -169,7 +169,7 @@ impl Warmer {
     pub(crate) fn settle(&mut self, next: u64) {
         let Some(place) = self.open.take() else { return };
         let outline = &self.outlines[place as usize];
-        let taken = next != outline.next || outline.target == next;
+        let taken = outline.flow.is_taken(next, outline.next, outline.target);
         let branch = Branch {
             pc: outline.last,
             flow: outline.flow,

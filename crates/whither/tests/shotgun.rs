@@ -65,7 +65,7 @@ fn what_cannot_be_read_is_said_in_a_sentence() {
     let file = scratch("shotgun-bad");
     std::fs::write(&file, b"WHSHOTG\n\x09").unwrap();
     let refused = whither(&["shotgun", "-i", file.to_str().unwrap()]);
-    assert!(said(&refused).contains("of version 9, and this program reads 1"), "{refused:?}");
+    assert!(said(&refused).contains("of version 9, and this program reads 1 to 2"), "{refused:?}");
     assert_eq!(refused.status.code(), Some(1));
     std::fs::write(&file, b"hello").unwrap();
     let refused = whither(&["shotgun", "-i", file.to_str().unwrap()]);

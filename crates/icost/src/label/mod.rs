@@ -19,7 +19,7 @@ use model::uop::Flow;
 use crate::Kind;
 use crate::fixed::Fixed;
 use crate::history::{History, IDEAL_WINDOW, Latest, Past, Reach, SPAN};
-use crate::step::{DispatchWait, Step, Wait};
+use crate::step::{DispatchWait, Step, Wait, Walk};
 
 /// Stores and loads meet by words of eight bytes.
 const WORD_SHIFT: u32 = 3;
@@ -49,6 +49,8 @@ pub struct Labeller {
     lines: Latest<(u64, u64)>,
     /// The latest misses, as in `lines`: as many as may be under way.
     misses: VecDeque<(u64, u64)>,
+    /// When each page walker is free, the soonest first.
+    walkers: VecDeque<u64>,
     /// The micro-op that brought the data last written to each word.
     words: Latest<u64>,
     /// When the latest stores were written, by the graph's own rule.
@@ -85,6 +87,7 @@ impl Labeller {
             is_first: true,
             lines: Latest::new(),
             misses: VecDeque::new(),
+            walkers: VecDeque::from(vec![0; fixed.walkers as usize]),
             words: Latest::new(),
             written: VecDeque::new(),
             store: (0, 0),
@@ -215,6 +218,10 @@ impl Labeller {
         step.fixed = total - step.hit - own;
         step.translation = life.translation_cycles.min(own);
         step.miss = own - step.translation;
+        step.walk = self.label_walk(life, true);
+        if step.walk.is_some() {
+            step.translation = 0;
+        }
         step.level = match life.level {
             Level::L1 => Kind::Line,
             Level::L2 => Kind::L2,
@@ -243,6 +250,23 @@ impl Labeller {
             self.lines.put(line, (life.sequence, 0));
             self.miss((life.sequence, 0));
         }
+    }
+
+    /// The walk of the page tables that a translation took, if it took one.
+    fn label_walk(&mut self, life: &Life, holds_up: bool) -> Option<Walk> {
+        let cycles = life.translation_cycles.min(life.miss_cycles);
+        if cycles <= self.fixed.translation {
+            return None;
+        }
+        let end = life.issued + u64::from(cycles);
+        let free = self.walkers.pop_front().unwrap_or(0);
+        // The core gives walkers out in the order of time: where it went ahead, no edge stands.
+        let waits = free < end;
+        let start = if waits { life.issued.max(free) } else { life.issued };
+        let until = end.max(free);
+        let place = self.walkers.partition_point(|&other| other < until);
+        self.walkers.insert(place, until);
+        Some(Walk { cycles: (end - start) as u32, waits, holds_up })
     }
 
     /// The miss that ends before this one begins where as many as may be are under way.
@@ -313,6 +337,7 @@ impl Labeller {
         if life.class == Class::StoreAddress {
             words(life).for_each(|word| self.words.put(word, life.sequence + 1));
             self.store = (life.issued, life.miss_cycles);
+            step.walk = self.label_walk(life, false);
             if life.missed_l1d
                 && let Some(address) = life.address
             {

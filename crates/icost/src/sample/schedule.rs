@@ -1,12 +1,10 @@
 //! Where windows lie, and what they left. Shared by the threads of a program.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use metrology::Draws;
-
 use super::Window;
+use crate::strata::{Strata, Turns};
 
 /// Which core times a window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -59,44 +57,25 @@ pub struct Sampled {
 
 #[derive(Debug)]
 struct Drawn {
-    windows: Vec<Window>,
+    windows: Strata<Window>,
     places: Vec<Place>,
     numbers: HashMap<Place, u32>,
-    draws: Draws,
-    stratum: u64,
-    /// Where the next stratum begins.
-    next_stratum: u64,
 }
 
 /// Says when a window begins and keeps what it left.
 #[derive(Debug)]
 pub struct Schedule {
     plan: Plan,
-    position: AtomicU64,
-    next: AtomicU64,
+    pub(super) turns: Turns,
     drawn: Mutex<Drawn>,
 }
-
-/// A window is under way: no other begins.
-const UNDER_WAY: u64 = u64::MAX;
 
 impl Schedule {
     /// Nothing has run.
     pub fn new(plan: Plan) -> Schedule {
-        let stratum = plan.window_instructions.max(1);
-        Schedule {
-            plan,
-            position: AtomicU64::new(0),
-            next: AtomicU64::new(0),
-            drawn: Mutex::new(Drawn {
-                windows: Vec::new(),
-                places: Vec::new(),
-                numbers: HashMap::new(),
-                draws: Draws::new(plan.seed),
-                stratum,
-                next_stratum: stratum,
-            }),
-        }
+        let windows = Strata::new(plan.window_instructions, plan.windows, plan.seed);
+        let drawn = Drawn { windows, places: Vec::new(), numbers: HashMap::new() };
+        Schedule { plan, turns: Turns::default(), drawn: Mutex::new(drawn) }
     }
 
     /// How windows are drawn.
@@ -108,30 +87,10 @@ impl Schedule {
     pub fn finish(&self) -> Sampled {
         let mut drawn = self.drawn();
         Sampled {
-            windows: std::mem::take(&mut drawn.windows),
+            windows: drawn.windows.take(),
             places: std::mem::take(&mut drawn.places),
-            instructions: self.position.load(Relaxed),
+            instructions: self.turns.position(),
         }
-    }
-
-    /// Whether a window begins here; if so it is under way.
-    #[inline]
-    pub(super) fn begins(&self) -> bool {
-        let is_due = self.position.load(Relaxed) >= self.next.load(Relaxed);
-        if is_due {
-            self.next.store(UNDER_WAY, Relaxed);
-        }
-        is_due
-    }
-
-    #[inline]
-    pub(super) fn ran(&self, instructions: u64) {
-        self.position.fetch_add(instructions, Relaxed);
-    }
-
-    /// A window was cut short: the next one begins at once.
-    pub(super) fn drop_window(&self) {
-        self.next.store(0, Relaxed);
     }
 
     /// Keeps a window of a process whose steps speak of these addresses, and draws the next.
@@ -141,15 +100,7 @@ impl Schedule {
         for step in &mut window.steps {
             step.instruction = numbers.get(step.instruction as usize).copied().unwrap_or(u32::MAX);
         }
-        drawn.windows.push(window);
-        if drawn.windows.len() >= 2 * self.plan.windows.max(1) {
-            drawn.thin();
-        }
-        let room = drawn.stratum.saturating_sub(self.plan.window_instructions);
-        let within = if room == 0 { 0 } else { drawn.draws.below(room as usize + 1) as u64 };
-        let next = drawn.next_stratum + within;
-        drawn.next_stratum += drawn.stratum;
-        self.next.store(next, Relaxed);
+        self.turns.next_at(drawn.windows.keep(window, drop));
     }
 
     fn drawn(&self) -> MutexGuard<'_, Drawn> {
@@ -166,19 +117,6 @@ impl Drawn {
         }
         number
     }
-
-    /// Keeps one of every two neighbours, whichever the draw says: strata are twice as long now.
-    fn thin(&mut self) {
-        self.stratum *= 2;
-        let mut kept = Vec::with_capacity(self.windows.len());
-        let mut windows = std::mem::take(&mut self.windows).into_iter();
-        while let Some(first) = windows.next() {
-            let second = windows.next();
-            let takes_second = self.draws.below(2) == 1;
-            kept.push(if takes_second { second.unwrap_or(first) } else { first });
-        }
-        self.windows = kept;
-    }
 }
 
 #[cfg(test)]
@@ -190,10 +128,10 @@ mod tests {
         let schedule = Schedule::new(plan);
         let mut open: Option<u64> = None;
         for at in 0..instructions {
-            if open.is_none() && schedule.begins() {
+            if open.is_none() && schedule.turns.begins() {
                 open = Some(at);
             }
-            schedule.ran(1);
+            schedule.turns.ran(1);
             if let Some(start) = open.filter(|start| at + 1 - start == plan.window_instructions) {
                 open = None;
                 let window = Window { cycles: start, ..Window::default() };

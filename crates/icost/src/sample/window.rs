@@ -158,7 +158,7 @@ impl Drop for Sampler {
     fn drop(&mut self) {
         // A thread that ends within a window leaves the next one to another.
         if self.open.is_some() {
-            self.schedule.drop_window();
+            self.schedule.turns.next_at(0);
         }
     }
 }
@@ -171,12 +171,12 @@ impl CoreListener for Sampler {
     }
 
     fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
-        if self.open.is_none() && self.schedule.begins() {
+        if self.open.is_none() && self.schedule.turns.begins() {
             self.begin();
         }
         self.advance(id, ran, accesses);
         self.warmer.executed(id, ran, accesses);
-        self.schedule.ran(u64::from(ran));
+        self.schedule.turns.ran(u64::from(ran));
     }
 
     fn continued(&mut self, id: BlockId, accesses: &[Access]) {

@@ -42,6 +42,12 @@ pub(super) fn align(
     best.filter(|_| is_alone).map(|(_, start)| start)
 }
 
+/// Whether nothing speaks against a place by the bits that follow.
+pub(super) fn fits(code: &CodeBook, start: u64, calls: &[u64], bits: &[Bits]) -> bool {
+    let bits = bits.get(..bits.len().min(MOST)).unwrap_or(bits);
+    bits.is_empty() || fitting(code, start, calls, bits) > 0
+}
+
 /// How many instructions from a place on fit, up to where the path cannot be followed; 0 if one
 /// does not.
 fn fitting(code: &CodeBook, start: u64, calls: &[u64], bits: &[Bits]) -> usize {

@@ -113,6 +113,7 @@ impl Assembler {
             miss: labels.miss,
             level: labels.level,
             translation: labels.translation,
+            walk: labels.walk,
             fixed: labels.fixed,
             late: labels.late,
             write: labels.write,

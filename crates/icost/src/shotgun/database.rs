@@ -89,9 +89,16 @@ impl<'a> Database<'a> {
         self.draw().map(|sample| Chosen { sample, is_own: true })
     }
 
-    /// Where a branch went whenever it was seen: first as in one of the closest samples, by lot,
-    /// then all other targets, those with closer bits first.
-    pub fn targets(&mut self, pc: u64, around: Surroundings, missing: usize) -> Vec<u64> {
+    /// How many bits the most alike of an instruction's samples shares; none if it has none.
+    pub fn alike(&self, pc: u64, around: Surroundings, missing: usize) -> Option<u32> {
+        let entries = self.by_pc.get(&pc)?;
+        entries.bits.iter().map(|(bits, _)| bits.same(around, missing)).max()
+    }
+
+    /// Where a branch went whenever it was seen, and how many bits of a sample that went there are
+    /// the same: first as in one of the closest samples, by lot, then all other targets, those with
+    /// closer bits first.
+    pub fn targets(&mut self, pc: u64, around: Surroundings, missing: usize) -> Vec<(u64, u32)> {
         let Some(entries) = self.by_pc.get(&pc) else { return Vec::new() };
         self.best.clear();
         entries.closest(around, missing, |_| true, &mut self.best);
@@ -105,9 +112,9 @@ impl<'a> Database<'a> {
             }
         }
         let first = self.draw().and_then(|sample| sample.target);
-        let mut targets: Vec<u64> = best.keys().copied().collect();
-        targets.sort_by_key(|target| {
-            (Some(*target) != first, std::cmp::Reverse(best.get(target).copied()), *target)
+        let mut targets: Vec<(u64, u32)> = best.into_iter().collect();
+        targets.sort_by_key(|&(target, same)| {
+            (Some(target) != first, std::cmp::Reverse(same), target)
         });
         targets
     }

@@ -9,7 +9,7 @@ use model::core::Life;
 use model::monitor::Recorder;
 
 use crate::history::SPAN;
-use crate::{DispatchWait, Fixed, Kind, Labeller, Step};
+use crate::{DispatchWait, Fixed, Kind, Labeller, Step, Walk};
 
 /// An older micro-op that another waited for, said so that it can be found in another run of the
 /// same code.
@@ -101,8 +101,10 @@ pub struct Labels {
     pub miss: u32,
     /// Where the line was that it missed.
     pub level: Kind,
-    /// EP: the translation.
+    /// EP: the translation, where no tables are walked.
     pub translation: u32,
+    /// EW: the walk of the page tables.
+    pub walk: Option<Walk>,
     /// EP: what nothing idealises.
     pub fixed: u32,
     /// How long it took beyond a first-level hit, whoever brought the line.
@@ -138,6 +140,7 @@ impl Labels {
             miss: step.miss,
             level: step.level,
             translation: step.translation,
+            walk: step.walk,
             fixed: step.fixed,
             beyond: (life.completed.saturating_sub(life.issued) as u32).saturating_sub(step.hit),
             line: pair(step.line),

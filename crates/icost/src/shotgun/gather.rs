@@ -10,10 +10,8 @@
 //! detailed samples stay: an instruction behaves as it does wherever it was met.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use metrology::Draws;
 use model::core::Settings;
 use model::machine::Machine;
 use model::monitor::{DetailedSample, LENGTH, Monitor, Rates, Samples};
@@ -23,6 +21,7 @@ use model::warm::Warmer;
 
 use super::{CodeBook, LabelRecorder, Labels};
 use crate::Fixed;
+use crate::strata::{Strata, Turns};
 
 /// Where windows fall and what is sampled in them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,22 +62,14 @@ pub struct Gathered {
 pub struct Gathering {
     machine: Machine,
     plan: Plan,
-    /// Instructions that have run, and where the next window begins.
-    position: AtomicU64,
-    next: AtomicU64,
+    turns: Turns,
     state: Mutex<State>,
 }
 
-/// A window is under way: no other begins.
-const UNDER_WAY: u64 = u64::MAX;
-
 #[derive(Debug)]
 struct State {
-    draws: Draws,
-    stratum: u64,
-    next_stratum: u64,
     seed: u64,
-    windows: Vec<(u64, Samples<Labels>)>,
+    windows: Strata<(u64, Samples<Labels>)>,
     spare: BTreeMap<u64, Vec<DetailedSample<Labels>>>,
     code: BTreeMap<u64, CodeBook>,
 }
@@ -86,18 +77,14 @@ struct State {
 impl Gathering {
     /// Nothing has run.
     pub fn new(machine: Machine, plan: Plan) -> Gathering {
-        let stratum = plan.window_instructions.max(1);
+        let seed = plan.rates.seed;
         let state = State {
-            draws: Draws::new(plan.rates.seed),
-            stratum,
-            next_stratum: stratum,
-            seed: plan.rates.seed,
-            windows: Vec::new(),
+            seed,
+            windows: Strata::new(plan.window_instructions, plan.windows, seed),
             spare: BTreeMap::new(),
             code: BTreeMap::new(),
         };
-        let (position, next) = (AtomicU64::new(0), AtomicU64::new(0));
-        Gathering { machine, plan, position, next, state: Mutex::new(state) }
+        Gathering { machine, plan, turns: Turns::default(), state: Mutex::new(state) }
     }
 
     /// What was gathered when everything has run: the instructions of the program, and of each
@@ -105,7 +92,7 @@ impl Gathering {
     pub fn finish(&self) -> (u64, Vec<Gathered>) {
         let mut state = self.state();
         let mut samples: BTreeMap<u64, Samples<Labels>> = BTreeMap::new();
-        for (process, window) in std::mem::take(&mut state.windows) {
+        for (process, window) in state.windows.take() {
             samples.entry(process).or_default().merge(window);
         }
         let mut all = Vec::new();
@@ -114,56 +101,22 @@ impl Gathering {
             let code = state.code.remove(&process).unwrap_or_else(|| CodeBook::new(&self.machine));
             all.push(Gathered { process, samples, code });
         }
-        (self.position.load(Relaxed), all)
+        (self.turns.position(), all)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a window begins here; if so it is under way.
-    fn begins(&self) -> bool {
-        let next = self.next.load(Relaxed);
-        let is_due = next != UNDER_WAY && self.position.load(Relaxed) >= next;
-        is_due && self.next.compare_exchange(next, UNDER_WAY, Relaxed, Relaxed).is_ok()
-    }
-
     fn keep(&self, process: u64, samples: Samples<Labels>) {
-        let next = self.state().keep(&self.plan, process, samples);
-        self.next.store(next, Relaxed);
-    }
-}
-
-impl State {
-    /// Keeps a window; says where the next one begins.
-    fn keep(&mut self, plan: &Plan, process: u64, samples: Samples<Labels>) -> u64 {
-        self.windows.push((process, samples));
-        if self.windows.len() >= 2 * plan.windows.max(1) {
-            self.thin();
-        }
-        let room = self.stratum.saturating_sub(plan.window_instructions);
-        let within = self.draws.below(usize::try_from(room).unwrap_or(0) + 1) as u64;
-        let next = self.next_stratum + within;
-        self.next_stratum += self.stratum;
-        next
-    }
-
-    /// Keeps one of every two neighbours.
-    fn thin(&mut self) {
-        self.stratum *= 2;
-        let mut windows = std::mem::take(&mut self.windows).into_iter();
-        while let Some(first) = windows.next() {
-            let Some(second) = windows.next() else {
-                self.windows.push(first);
-                break;
-            };
-            let is_first = self.draws.below(2) == 0;
-            let (kept, dropped) = if is_first { (first, second) } else { (second, first) };
-            self.windows.push(kept);
-            let spare = self.spare.entry(dropped.0).or_default();
+        let mut state = self.state();
+        let State { windows, spare, .. } = &mut *state;
+        let next = windows.keep((process, samples), |(process, dropped)| {
+            let spare = spare.entry(process).or_default();
             let room = SPARE_MAX.saturating_sub(spare.len());
-            spare.extend(dropped.1.details.into_iter().take(room));
-        }
+            spare.extend(dropped.details.into_iter().take(room));
+        });
+        self.turns.next_at(next);
     }
 }
 
@@ -189,7 +142,7 @@ impl Gatherer {
     }
 
     fn begin(&mut self) {
-        if !self.gathering.begins() {
+        if !self.gathering.turns.begins() {
             return;
         }
         let seed = {
@@ -249,7 +202,7 @@ impl CoreListener for Gatherer {
         }
         self.advance(id, ran, accesses);
         self.warmer.executed(id, ran, accesses);
-        self.gathering.position.fetch_add(u64::from(ran), Relaxed);
+        self.gathering.turns.ran(u64::from(ran));
     }
 
     fn continued(&mut self, id: BlockId, accesses: &[Access]) {

@@ -6,7 +6,7 @@ use model::monitor::{Bits, SignatureSample, Surroundings};
 use model::uop::Flow;
 
 use super::Database;
-use super::align::align;
+use super::align::{align, fits};
 use super::code::{CodeBook, Known};
 use super::database::Chosen;
 
@@ -65,6 +65,8 @@ impl Fragment<'_> {
 
 /// Calls that are still open at most; older ones are forgotten.
 const CALLS_MAX: usize = 1000;
+/// By as many bits the likeliest target must be more alike than the next.
+const DECISIVE: u32 = 1;
 /// How often another target is tried before a fragment is given up.
 const RETRIES_MAX: usize = 1000;
 
@@ -123,6 +125,13 @@ fn details<'a>(
     places.iter().enumerate().map(chosen).collect()
 }
 
+/// Where an indirect branch is thought to have gone.
+struct Guess {
+    target: u64,
+    /// The closest detailed sample went elsewhere, which cannot be.
+    is_second: bool,
+}
+
 struct Walker {
     pc: u64,
     calls: Vec<u64>,
@@ -162,13 +171,18 @@ impl Walker {
             None if instruction.flow == Flow::Return && !self.calls.is_empty() => {
                 self.calls.pop().unwrap_or_default()
             }
-            None => self.guess(&known, (k, around, missing), signature, code, database)?,
+            None => {
+                let guess = self.guess(&known, (k, around, missing), signature, code, database)?;
+                fragment.retries += usize::from(guess.is_second);
+                guess.target
+            }
         };
         Ok(())
     }
 
-    /// Where an indirect branch went: as the closest detailed sample says; if there is none, as
-    /// the bits say that follow.
+    /// Where an indirect branch went: as the closest detailed sample says, if the bits that follow
+    /// can be there; if there is none, as those bits say. Where samples went to several places that
+    /// all can be, and none is more alike, it is not known.
     fn guess(
         &mut self,
         known: &Known<'_>,
@@ -176,16 +190,35 @@ impl Walker {
         signature: &SignatureSample,
         code: &CodeBook,
         database: &mut Database<'_>,
-    ) -> Result<u64, Flaw> {
-        let mut targets = database.targets(known.instruction.pc, around, missing);
-        targets.reverse();
-        if let Some(first) = targets.pop() {
-            let calls = self.calls.clone();
-            self.choices.push(Choice { len: k + 1, targets, calls, has_bits: true });
-            return Ok(first);
-        }
+    ) -> Result<Guess, Flaw> {
         let rest = signature.bits.get(k + 1..).unwrap_or_default();
-        said_by_bits(known, &self.calls, rest, code).ok_or(Flaw::NoTarget)
+        let seen = database.targets(known.instruction.pc, around, missing);
+        let closest = seen.first().map(|&(target, _)| target);
+        let (next, next_missing) = signature.around(k + 1);
+        let mut targets: Vec<(u32, u64)> = seen
+            .into_iter()
+            .filter(|&(target, _)| fits(code, target, &self.calls, rest))
+            .map(|(target, same)| {
+                let there = database.alike(target, next, next_missing).unwrap_or(0);
+                (same + there, target)
+            })
+            .collect();
+        // The likeliest last; the order in which they were told decides between equals.
+        targets.reverse();
+        targets.sort_by_key(|&(same, _)| same);
+        if let [.., (second, _), (first, _)] = targets.as_slice()
+            && first < &(second + DECISIVE)
+        {
+            return Err(Flaw::NoTarget);
+        }
+        let mut targets: Vec<u64> = targets.into_iter().map(|(_, target)| target).collect();
+        let calls = self.calls.clone();
+        if let Some(target) = targets.pop() {
+            self.choices.push(Choice { len: k + 1, targets, calls, has_bits: true });
+            return Ok(Guess { target, is_second: closest != Some(target) });
+        }
+        let target = said_by_bits(known, &self.calls, rest, code).ok_or(Flaw::NoTarget)?;
+        Ok(Guess { target, is_second: closest.is_some() })
     }
 
     /// Goes back to the last branch that could have gone elsewhere; no if there is none.

@@ -14,7 +14,7 @@ pub use account::{Account, TICKS};
 pub use accounting::{Accounting, Sampling};
 pub use life::{Life, NOBODY, Silent, Stalled, Watcher};
 pub use shape::{Ideal, Mode, Settings};
-pub(crate) use shape::{Shape, ideal_latency};
+pub(crate) use shape::{Shape, Writing, ideal_latency};
 pub(crate) use stall::{Why, refill};
 pub(crate) use tally::{
     add_memory, count_code, count_load, count_mispredict, count_static, count_store,

@@ -75,8 +75,45 @@ pub struct Settings {
     pub ideal: Ideal,
 }
 
+/// How retired stores are written to the cache, in order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Writing {
+    pub(crate) per_cycle: u64,
+    share_line: bool,
+    line_shift: u32,
+    boundary_shift: Option<u32>,
+}
+
+impl Writing {
+    fn new(machine: &Machine, endless: bool) -> Writing {
+        let window = &machine.window;
+        let boundary = window.store_boundary_bytes;
+        Writing {
+            per_cycle: if endless { ENDLESS } else { u64::from(window.stores_per_cycle) },
+            share_line: window.stores_share_line && !endless,
+            line_shift: machine.caches.l1d.line_bytes.trailing_zeros(),
+            boundary_shift: (boundary > 0 && !endless).then(|| boundary.trailing_zeros()),
+        }
+    }
+
+    /// What all stores written in one cycle must have alike.
+    #[inline]
+    pub(crate) fn place(&self, address: u64) -> u64 {
+        if self.share_line { address >> self.line_shift } else { 0 }
+    }
+
+    /// Whether a store takes two cycles of its own.
+    #[inline]
+    pub(crate) fn is_twice(&self, address: u64, size: u64) -> bool {
+        let last = address.wrapping_add(size.max(1) - 1);
+        self.boundary_shift.is_some_and(|shift| address >> shift != last >> shift)
+    }
+}
+
 /// As wide as needed.
 const ENDLESS: u64 = 1 << 40;
+/// The narrowest load that is renamed: half a register.
+const RENAMED_BYTES: u64 = 4;
 /// How much larger an ideal window is.
 const WINDOW_FACTOR: u64 = 20;
 
@@ -105,8 +142,9 @@ pub(crate) struct Shape {
     pub(crate) wakeup: u64,
     pub(crate) forward: u64,
     pub(crate) renamed_forward: u64,
+    pub(crate) blocked_forward: u64,
     pub(crate) l1d: u64,
-    pub(crate) stores_per_cycle: u64,
+    pub(crate) writing: Writing,
     /// Entries by scheduler lane; 255 for no limit.
     pub(crate) schedulers: [u8; 8],
     /// Slots of a group; 0 when micro-ops travel alone.
@@ -163,8 +201,9 @@ impl Shape {
             wakeup: u64::from(window.wakeup_cycles.max(1)) - 1,
             forward: u64::from(window.store_forward_cycles),
             renamed_forward: u64::from(window.renamed_forward_cycles),
+            blocked_forward: u64::from(window.blocked_forward_cycles),
             l1d: u64::from(machine.caches.l1d.latency_cycles),
-            stores_per_cycle: width(window.stores_per_cycle),
+            writing: Writing::new(machine, endless),
             schedulers: scheduler_limits(machine, ideal),
             group_slots: u64::from(group_slots),
             group_branches: if has_bundles { u64::from(window.bundle_branches) } else { ENDLESS },
@@ -187,6 +226,12 @@ impl Shape {
             _ => 0,
         };
         self.bubble + more
+    }
+
+    /// Whether renaming may hand a store's value to a load of a class and so many bytes.
+    #[inline]
+    pub(crate) fn renames(&self, class: Class, bytes: u64) -> bool {
+        self.renamed_forward < self.forward && bytes >= RENAMED_BYTES && class != Class::VecLoad
     }
 
     /// Whether none of the questions that slow the one-pass core down need asking.

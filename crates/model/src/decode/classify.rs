@@ -46,6 +46,10 @@ fn has_general(raw: &Instruction) -> bool {
     operand_registers(raw).any(Register::is_gpr)
 }
 
+fn writes_general(raw: &Instruction) -> bool {
+    raw.op0_kind() == OpKind::Register && raw.op0_register().is_gpr()
+}
+
 /// The work of an instruction.
 pub(super) fn work(raw: &Instruction) -> Work {
     if raw.is_invalid() {
@@ -140,14 +144,16 @@ fn is_double(name: &str) -> bool {
 fn vector(raw: &Instruction, name: &str) -> Work {
     let class = match name {
         "movd" | "movq" if has_general(raw) => {
-            let to_general = raw.op0_kind() == OpKind::Register && raw.op0_register().is_gpr();
-            if to_general { Class::VecToInt } else { Class::IntToVec }
+            if writes_general(raw) { Class::VecToInt } else { Class::IntToVec }
         }
         "movd" | "movq" => return Work::Copy(Class::VecMove),
         _ if starts(name, &["movmsk", "pmovmsk", "ptest", "test", "pextr", "extractps"]) => {
             Class::VecToInt
         }
         _ if starts(name, &["pinsr"]) => Class::IntToVec,
+        _ if starts(name, &["cvt"]) && has_general(raw) => {
+            if writes_general(raw) { Class::ConvertToInt } else { Class::ConvertFromInt }
+        }
         _ if starts(name, &["broadcast", "movddup", "movshdup", "movsldup"])
             && !has_general(raw) =>
         {
@@ -179,7 +185,9 @@ fn vector_arithmetic(name: &str) -> Work {
         Class::Crypto
     } else if is(&["fmadd", "fmsub", "fnmadd", "fnmsub"]) {
         Class::Fma
-    } else if is(&["ucomis", "comis", "cmp", "min", "max"]) {
+    } else if is(&["ucomis", "comis"]) {
+        Class::FpFlags
+    } else if is(&["cmp", "min", "max"]) {
         Class::FpCompare
     } else if is(&["cvt", "round", "rndscale", "getexp", "getmant", "scalef"]) {
         Class::Convert

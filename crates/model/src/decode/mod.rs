@@ -28,6 +28,9 @@ pub fn decode(block: &StaticBlock, habits: Habits) -> DecodedBlock {
             }
         }
     }
+    if habits.nop_fusion {
+        split::join_nops(&raw, &mut instructions);
+    }
     DecodedBlock { instructions }
 }
 

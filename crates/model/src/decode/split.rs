@@ -16,7 +16,6 @@ use crate::uop::{Flow, Habits, Instruction, Reg, Traits, Uop};
 struct Address {
     registers: Set,
     has_index: bool,
-    spelling: u16,
 }
 
 /// What an instruction reads and writes, sorted by where it is needed.
@@ -127,26 +126,7 @@ fn address(memory: &UsedMemory) -> Address {
         }
     }
     let has_index = memory.index() != Register::None;
-    Address { registers, has_index, spelling: spelling(memory) }
-}
-
-/// A number for how an address is spelt, never 0. The stack pointer moves with every push, so all
-/// addresses built on it count as alike: machines that rename them follow its movements.
-fn spelling(memory: &UsedMemory) -> u16 {
-    if memory.base() == Register::RSP && memory.index() == Register::None {
-        return 1;
-    }
-    let parts = [
-        memory.base() as u64,
-        memory.index() as u64,
-        u64::from(memory.scale()),
-        memory.displacement(),
-        memory.segment() as u64,
-    ];
-    let mixed = parts.iter().fold(0_u64, |mixed, &part| {
-        (mixed ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
-    });
-    ((mixed >> 40) as u16) | 2
+    Address { registers, has_index }
 }
 
 fn directions(access: OpAccess) -> (bool, bool) {
@@ -189,13 +169,12 @@ fn uops(
         let mut needed = load.registers.0.clone();
         needed.extend(&sources);
         let class = load_class(traits, load);
-        uops.push(Uop::new(class, &needed, &parts.targets.0).spelt(load.spelling));
+        uops.push(Uop::new(class, &needed, &parts.targets.0));
     } else {
         for (place, address) in parts.loads.iter().enumerate() {
             let value = Reg::temporary(place);
             let class = load_class(traits, address);
-            let load = Uop::new(class, &address.registers.0, &[value]);
-            uops.push(load.spelt(address.spelling));
+            uops.push(Uop::new(class, &address.registers.0, &[value]));
             sources.push(value);
         }
         let after_load = !uops.is_empty();
@@ -208,8 +187,7 @@ fn uops(
         }
         let data = if traits.is_vector { Class::VecStoreData } else { Class::StoreData };
         for address in &parts.stores {
-            let store = Uop::new(Class::StoreAddress, &address.registers.0, &[]);
-            uops.push(store.spelt(address.spelling));
+            uops.push(Uop::new(Class::StoreAddress, &address.registers.0, &[]));
             let value = match result {
                 Some(reg) => vec![reg],
                 None if is_branch => Vec::new(),
@@ -347,5 +325,22 @@ pub(super) fn fuse(first: &mut Instruction, second: &mut Instruction) {
         branch.sources = compare.sources;
         branch.targets = compare.targets;
         branch.slots = compare.slots;
+        if compare.targets.iter().any(|target| target.is_general()) {
+            branch.class = Class::FusedBranch;
+        }
+    }
+}
+
+/// Lets a no-op share the slot of the instruction before it, unless that is a branch or shares one
+/// already.
+pub(super) fn join_nops(raw: &[Raw], instructions: &mut [Instruction]) {
+    let mut is_free = false;
+    for (raw, instruction) in raw.iter().zip(instructions) {
+        let is_nop = raw.mnemonic() == Mnemonic::Nop;
+        if is_nop && is_free {
+            instruction.uops.iter_mut().for_each(|uop| uop.slots = 0);
+        }
+        let joined = is_nop && is_free;
+        is_free = !joined && !instruction.traits.is_fused && !instruction.flow.is_branch();
     }
 }

@@ -2,13 +2,19 @@ use super::*;
 use crate::machine::Class;
 use crate::uop::{Flow, Reg, Uop};
 
-const ALL: Habits =
-    Habits { zero_idioms: true, move_elimination: true, branch_fusion: true, load_op_fusion: true };
+const ALL: Habits = Habits {
+    zero_idioms: true,
+    move_elimination: true,
+    branch_fusion: true,
+    load_op_fusion: true,
+    nop_fusion: true,
+};
 const PLAIN: Habits = Habits {
     zero_idioms: false,
     move_elimination: false,
     branch_fusion: false,
     load_op_fusion: false,
+    nop_fusion: false,
 };
 const RAX: Reg = Reg(0);
 const RBX: Reg = Reg(3);
@@ -28,10 +34,9 @@ fn block(instructions: &[&[u8]]) -> StaticBlock {
     StaticBlock { instructions: codes.collect() }
 }
 
-/// The micro-ops of an instruction, however its address is spelt.
+/// The micro-ops of an instruction.
 fn one(bytes: &[u8], habits: Habits) -> Vec<Uop> {
-    let uops = decode(&block(&[bytes]), habits).instructions.remove(0).uops;
-    uops.into_iter().map(|uop| uop.spelt(0)).collect()
+    decode(&block(&[bytes]), habits).instructions.remove(0).uops
 }
 
 fn classes(uops: &[Uop]) -> Vec<Class> {
@@ -61,21 +66,6 @@ fn a_plain_load_or_store_does_no_work_of_its_own() {
             Uop::new(Class::StoreData, &[RAX], &[]).sharing()
         ]
     );
-}
-
-#[test]
-fn addresses_spelt_alike_are_told_from_others() {
-    let spelling = |bytes: &[u8]| {
-        let uops = decode(&block(&[bytes]), ALL).instructions.remove(0).uops;
-        uops.iter().map(|uop| uop.spelling).find(|&spelling| spelling != 0).unwrap()
-    };
-    // mov [rdi+8],rax ; mov rcx,[rdi+8] ; mov rcx,[rdi+16] ; mov rcx,[rsi+8]
-    let stored = spelling(&[0x48, 0x89, 0x47, 0x08]);
-    assert_eq!(stored, spelling(&[0x48, 0x8b, 0x4f, 0x08]));
-    assert_ne!(stored, spelling(&[0x48, 0x8b, 0x4f, 0x10]));
-    assert_ne!(stored, spelling(&[0x48, 0x8b, 0x4e, 0x08]));
-    // push rax ; mov rax,[rsp+8]
-    assert_eq!(spelling(&[0x50]), spelling(&[0x48, 0x8b, 0x44, 0x24, 0x08]));
 }
 
 #[test]
@@ -135,6 +125,31 @@ fn compare_and_branch_fuse_into_the_branch() {
 }
 
 #[test]
+fn a_fused_branch_that_keeps_a_result_is_another_class() {
+    // dec rax ; jne +2
+    let text: [&[u8]; 2] = [&[0x48, 0xff, 0xc8], &[0x75, 0x02]];
+    let fused = decode(&block(&text), ALL).instructions;
+    assert_eq!(classes(&fused[1].uops), [Class::FusedBranch]);
+    assert!(fused[1].uops[0].targets.contains(&RAX));
+}
+
+#[test]
+fn a_no_op_shares_the_slot_before_it_and_a_second_one_does_not() {
+    let slots = |text: &[&[u8]], habits| -> Vec<u8> {
+        let decoded = decode(&block(text), habits).instructions;
+        decoded.iter().map(|one| one.uops.iter().map(|uop| uop.slots).sum()).collect()
+    };
+    let (nop, long_nop): (&[u8], &[u8]) = (&[0x90], &[0x0f, 0x1f, 0x40, 0x00]);
+    // mov eax,[rbx]
+    let load: &[u8] = &[0x8b, 0x03];
+    assert_eq!(slots(&[nop, long_nop, nop, nop, nop], ALL), [1, 0, 1, 0, 1]);
+    assert_eq!(slots(&[load, nop, nop, load], ALL), [1, 0, 1, 1]);
+    assert_eq!(slots(&[load, nop, nop, load], PLAIN), [1, 1, 1, 1]);
+    // jne +2 ; xor eax,eax is no no-op though it needs no unit
+    assert_eq!(slots(&[&[0x75, 0x02], nop, &[0x31, 0xc0]], ALL), [1, 1, 1]);
+}
+
+#[test]
 fn the_stack_pointer_moves_without_a_unit() {
     // push rax ; pop rbx ; call +0 ; ret
     let push = one(&[0x50], ALL);
@@ -157,7 +172,7 @@ fn the_stack_pointer_moves_without_a_unit() {
 
 #[test]
 fn arithmetic_falls_into_its_class() {
-    let cases: [(&[u8], Class); 14] = [
+    let cases: [(&[u8], Class); 18] = [
         (&[0x48, 0x0f, 0xaf, 0xc3], Class::Mul),       // imul rax,rbx
         (&[0xf7, 0xf3], Class::Div32),                 // div ebx
         (&[0x48, 0xf7, 0xf3], Class::Div64),           // div rbx
@@ -172,6 +187,10 @@ fn arithmetic_falls_into_its_class() {
         (&[0x66, 0x0f, 0x70, 0xc1, 0x1b], Class::Shuffle), // pshufd
         (&[0x66, 0x0f, 0xfe, 0xc1], Class::VecAlu),    // paddd
         (&[0xd8, 0xc1], Class::X87),                   // fadd st,st(1)
+        (&[0x66, 0x0f, 0x2f, 0xc1], Class::FpFlags),   // comisd
+        (&[0xf2, 0x48, 0x0f, 0x2c, 0xc1], Class::ConvertToInt), // cvttsd2si rax,xmm1
+        (&[0xf2, 0x48, 0x0f, 0x2a, 0xc1], Class::ConvertFromInt), // cvtsi2sd xmm0,rcx
+        (&[0xf3, 0x0f, 0x5a, 0xc1], Class::Convert),   // cvtss2sd
     ];
     for (bytes, class) in cases {
         assert_eq!(classes(&one(bytes, ALL)), [class], "{bytes:02x?}");

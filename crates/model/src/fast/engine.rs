@@ -212,7 +212,7 @@ impl<W: Watcher> Engine<W> {
                 *loads_left = loads_left.saturating_sub(1);
                 self.load(place, instruction, op, issued, accesses, *loads_left == 0)
             }
-            Kind::StoreAddress => self.store_address(place, instruction, op, issued, accesses),
+            Kind::StoreAddress => self.store_address(place, instruction, issued, accesses),
             Kind::StoreData => self.store_data(op, issued),
         };
         let available = found.completed + self.shape.wakeup;

@@ -12,8 +12,8 @@ pub(super) struct WaitingStore {
     /// When its data is there.
     pub(super) data: u64,
     pub(super) sequence: u64,
-    /// How its address is spelt.
-    pub(super) spelling: u16,
+    /// Whether a load may take its value by renaming.
+    pub(super) is_plain: bool,
 }
 
 /// The group that is being put together.

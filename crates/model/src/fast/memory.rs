@@ -6,6 +6,7 @@ use super::stores::Meeting;
 use crate::cause::Cause;
 use crate::core::{Accesses, Ideal, NOBODY, Piece, Watcher, count_load, count_store};
 use crate::event::Event;
+use crate::machine::Class;
 use crate::program::{Op, StaticInstruction};
 use crate::units::Level;
 
@@ -139,21 +140,19 @@ impl<W: Watcher> Engine<W> {
         let mut store = NOBODY;
         match self.stores.meet(piece.address, piece.size, at) {
             None => {}
-            Some(Meeting::Forwarded(data, sequence, spelling)) => {
+            Some(Meeting::Forwarded(data, sequence, joins)) => {
                 self.account.happened(place, Event::Forwards);
-                completed =
-                    if spelling == op.spelling && self.shape.renamed_forward < self.shape.forward {
-                        // Renaming joined them: the load need not even have its address.
-                        data + self.shape.renamed_forward
-                    } else {
-                        (at + hit).max(data + self.shape.forward) + extra
-                    };
-                completed = completed.max(at);
+                completed = if joins && self.shape.renames(op.class, piece.size) {
+                    // Renaming joined them: the load need not even have its address.
+                    (data + self.shape.renamed_forward).max(at)
+                } else {
+                    (at + hit + extra).max(data + self.shape.forward)
+                };
                 store = sequence;
             }
             Some(Meeting::Blocked(written, sequence)) => {
                 self.account.happened(place, Event::BlockedForwards);
-                completed = completed.max(written + hit + extra);
+                completed = completed.max(written + hit + extra + self.shape.blocked_forward);
                 store = sequence;
             }
         }
@@ -184,7 +183,6 @@ impl<W: Watcher> Engine<W> {
         &mut self,
         place: usize,
         instruction: &StaticInstruction,
-        op: &Op,
         issued: u64,
         accesses: &mut Accesses<'_>,
     ) -> Found {
@@ -200,7 +198,7 @@ impl<W: Watcher> Engine<W> {
                 line: issued + u64::from(cycles),
                 data: issued + 1,
                 sequence: self.sequence,
-                spelling: op.spelling,
+                is_plain: false,
             });
             found.miss_cycles = found.miss_cycles.max(cycles);
             found.translation_cycles = outcome.translation.cycles.min(cycles);
@@ -219,6 +217,7 @@ impl<W: Watcher> Engine<W> {
         let sequence = self.sequence;
         for store in self.waiting.iter_mut().rev().take_while(|s| s.sequence + 1 == sequence) {
             store.data = store.data.max(completed);
+            store.is_plain = op.class == Class::StoreData;
         }
         Found::at(completed, Cause::of_work(op.class))
     }
@@ -230,7 +229,8 @@ impl<W: Watcher> Engine<W> {
             self.window.loads.push(retired);
         }
         for store in &self.waiting {
-            let written = self.stores.write(self.shape.stores_per_cycle, retired, store.line);
+            let place = (store.address, store.size);
+            let written = self.stores.write(&self.shape.writing, place, retired, store.line);
             self.window.stores.push(written);
             self.stores.remember(
                 store.address,
@@ -238,7 +238,7 @@ impl<W: Watcher> Engine<W> {
                 store.data,
                 written,
                 store.sequence,
-                store.spelling,
+                store.is_plain,
             );
         }
         self.waiting.clear();

@@ -144,7 +144,7 @@ impl<W: Watcher> FastCore<W> {
         };
         let place = open.place;
         let instruction = &self.program.instructions[place];
-        let taken = next != instruction.next() || instruction.target == next;
+        let taken = instruction.flow.is_taken(next, instruction.next(), instruction.target);
         let branch = Branch {
             pc: instruction.pc,
             flow: instruction.flow,

@@ -11,6 +11,8 @@
 //! Stores are written in order, so once the newest of a place is written all of them are: most
 //! loads ask once.
 
+use crate::core::Writing;
+
 /// Places for stores by address; more than any store queue holds.
 const PLACES: usize = 1024;
 /// Stores remembered; a power of two, and more than are ever in flight.
@@ -32,8 +34,8 @@ struct Entry {
     before: u64,
     /// Which bytes of the grain were written.
     bytes: u8,
-    /// How its address is spelt.
-    spelling: u16,
+    /// Where the store begins, if renaming may pass its value on.
+    start: Option<u64>,
 }
 
 /// The latest store at a place.
@@ -48,8 +50,8 @@ struct Newest {
 /// What a load met in the store queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Meeting {
-    /// The data is there at a time, from a store whose address is spelt in some way.
-    Forwarded(u64, u64, u16),
+    /// The data is there at a time, from a store; whether renaming may join the two.
+    Forwarded(u64, u64, bool),
     /// Only part of it is: the load waits until the store is written.
     Blocked(u64, u64),
 }
@@ -61,9 +63,10 @@ pub(crate) struct Stores {
     log: Vec<Entry>,
     /// Numbers given in the log; the first is 1.
     logged: u64,
-    /// The cycle of the latest write to the cache, and writes in it.
+    /// The cycle of the latest write to the cache, writes in it, and where they go.
     cycle: u64,
     writes: u64,
+    place: u64,
 }
 
 /// The grains that an access touches, with the bytes of each.
@@ -86,6 +89,7 @@ impl Stores {
             logged: 0,
             cycle: 0,
             writes: 0,
+            place: 0,
         }
     }
 
@@ -93,18 +97,31 @@ impl Stores {
         (grain ^ (grain >> 10)) as usize & (PLACES - 1)
     }
 
-    /// When a retired store is written, its line being there from `line`.
+    /// When a store may be written that retired at a time and has its line from `line` on.
     #[inline]
-    pub(crate) fn write(&mut self, per_cycle: u64, retired: u64, line: u64) -> u64 {
+    pub(crate) fn write(
+        &mut self,
+        writing: &Writing,
+        (address, size): (u64, u64),
+        retired: u64,
+        line: u64,
+    ) -> u64 {
         let from = (retired + 1).max(line);
+        let place = writing.place(address);
+        let is_twice = writing.is_twice(address, size);
         if from > self.cycle {
             self.cycle = from;
             self.writes = 0;
-        } else if self.writes >= per_cycle {
+        } else if self.writes >= writing.per_cycle || place != self.place || is_twice {
             self.cycle += 1;
             self.writes = 0;
         }
+        self.place = place;
         self.writes += 1;
+        if is_twice {
+            self.cycle += 1;
+            self.writes = writing.per_cycle;
+        }
         self.cycle
     }
 
@@ -117,15 +134,16 @@ impl Stores {
         data: u64,
         written: u64,
         sequence: u64,
-        spelling: u16,
+        is_plain: bool,
     ) {
+        let start = is_plain.then_some(address);
         for (grain, bytes) in grains(address, size) {
             self.logged += 1;
             let newest = &mut self.newest[Stores::place(grain)];
             let before = newest.number;
             *newest = Newest { written, number: self.logged };
             self.log[self.logged as usize & (LOG - 1)] =
-                Entry { grain, data, written, sequence, before, bytes, spelling };
+                Entry { grain, data, written, sequence, before, bytes, start };
         }
     }
 
@@ -168,7 +186,10 @@ impl Stores {
             entry.is_some_and(|e| e.sequence == latest.sequence && e.bytes & bytes == bytes)
         });
         Some(match is_whole {
-            true => Meeting::Forwarded(latest.data, latest.sequence, latest.spelling),
+            true => {
+                let joins = latest.start == Some(address);
+                Meeting::Forwarded(latest.data, latest.sequence, joins)
+            }
             false => Meeting::Blocked(latest.written, latest.sequence),
         })
     }
@@ -182,29 +203,33 @@ impl Stores {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::{Settings, Shape};
+    use crate::machine::Machine;
 
     #[test]
     fn a_covered_load_is_forwarded_and_a_partly_covered_one_is_blocked() {
         let mut stores = Stores::new();
-        stores.remember(0x1000, 8, 50, 100, 7, 3);
-        assert_eq!(stores.meet(0x1000, 8, 20), Some(Meeting::Forwarded(50, 7, 3)));
-        assert_eq!(stores.meet(0x1004, 4, 20), Some(Meeting::Forwarded(50, 7, 3)));
+        stores.remember(0x1000, 8, 50, 100, 7, true);
+        assert_eq!(stores.meet(0x1000, 8, 20), Some(Meeting::Forwarded(50, 7, true)));
+        // Not from where the store begins.
+        assert_eq!(stores.meet(0x1004, 4, 20), Some(Meeting::Forwarded(50, 7, false)));
         assert_eq!(stores.meet(0x1004, 8, 20), Some(Meeting::Blocked(100, 7)));
         assert_eq!(stores.meet(0x1008, 8, 20), None);
         assert_eq!(stores.meet(0x1000, 8, 100), None);
-        stores.remember(0x2000, 32, 60, 100, 8, 3);
-        assert_eq!(stores.meet(0x2010, 16, 20), Some(Meeting::Forwarded(60, 8, 3)));
-        stores.remember(0x2018, 4, 70, 100, 9, 3);
+        stores.remember(0x2000, 32, 60, 100, 8, false);
+        assert_eq!(stores.meet(0x2000, 16, 20), Some(Meeting::Forwarded(60, 8, false)));
+        assert_eq!(stores.meet(0x2010, 16, 20), Some(Meeting::Forwarded(60, 8, false)));
+        stores.remember(0x2018, 4, 70, 100, 9, true);
         assert_eq!(stores.meet(0x2010, 16, 20), Some(Meeting::Blocked(100, 9)));
     }
 
     #[test]
     fn a_younger_store_beside_it_does_not_hide_a_store() {
         let mut stores = Stores::new();
-        stores.remember(0x1000, 4, 50, 100, 7, 3);
-        stores.remember(0x1004, 4, 60, 101, 9, 4);
-        assert_eq!(stores.meet(0x1000, 4, 20), Some(Meeting::Forwarded(50, 7, 3)));
-        assert_eq!(stores.meet(0x1004, 4, 20), Some(Meeting::Forwarded(60, 9, 4)));
+        stores.remember(0x1000, 4, 50, 100, 7, true);
+        stores.remember(0x1004, 4, 60, 101, 9, true);
+        assert_eq!(stores.meet(0x1000, 4, 20), Some(Meeting::Forwarded(50, 7, true)));
+        assert_eq!(stores.meet(0x1004, 4, 20), Some(Meeting::Forwarded(60, 9, true)));
         assert_eq!(stores.meet(0x1000, 8, 20), Some(Meeting::Blocked(101, 9)));
         // Once the older is written, its bytes come from the cache.
         assert_eq!(stores.meet(0x1000, 4, 100), None);
@@ -213,9 +238,16 @@ mod tests {
     #[test]
     fn writes_keep_order_and_rate() {
         let mut stores = Stores::new();
-        let times: Vec<u64> = (0..5).map(|_| stores.write(2, 10, 0)).collect();
+        let zen4 = Shape::new(&Machine::named("zen4").unwrap(), Settings::default()).writing;
+        let mut write = |address: u64, retired, line| {
+            stores.write(&zen4, (address, 8), retired, line)
+        };
+        let times: Vec<u64> = (0..5).map(|k| write(8 * (k % 2), 10, 0)).collect();
         assert_eq!(times, [11, 11, 12, 12, 13]);
-        assert_eq!(stores.write(2, 20, 400), 400);
-        assert_eq!(stores.write(2, 21, 0), 400);
+        assert_eq!(write(0, 20, 400), 400);
+        assert_eq!(write(0, 21, 0), 400);
+        // Another line does not go along, and what crosses 32 bytes takes two cycles alone.
+        assert_eq!((write(64, 21, 0), write(0, 21, 0)), (401, 402));
+        assert_eq!((write(28, 21, 0), write(0, 21, 0)), (404, 405));
     }
 }

@@ -125,7 +125,7 @@ fn loads(chain: Chain) -> Vec<Kernel> {
         // Store data 1, forwarding 7. The load retires a cycle before the next store's data.
         Kernel {
             name: "a value through memory",
-            facts: &[("window.renamed_forward_cycles", "7")],
+            facts: &[("window.store_forward_cycles", "7"), ("window.renamed_forward_cycles", "7")],
             blocks: vec![block(0x1000, &[STORE_RAX, LOAD_RSI])],
             round: |_| vec![(0, vec![store(0, 0x8000), load(1, 0x8000)])],
             rounds: 2000,

@@ -118,6 +118,13 @@ fn widths(machine: &Machine) -> Result<(), String> {
             "window.mispredict_cycles must hold front.front_cycles and be at most 1000".into()
         );
     }
+    if window.blocked_forward_cycles > 1000 {
+        return Err("window.blocked_forward_cycles must be at most 1000".into());
+    }
+    let boundary = window.store_boundary_bytes;
+    if boundary != 0 && !(boundary.is_power_of_two() && boundary <= 4096) {
+        return Err("window.store_boundary_bytes must be 0 or a power of two up to 4096".into());
+    }
     if window.bundle_slots > 64 || (window.bundle_slots > 0 && window.bundle_branches == 0) {
         return Err("window.bundle_branches must be at least 1 where there are groups".into());
     }

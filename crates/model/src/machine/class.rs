@@ -47,6 +47,8 @@ classes! {
     Div64 = "div64",
     /// Anything that may change the pc.
     Branch = "branch",
+    /// A branch merged with arithmetic whose result is kept.
+    FusedBranch = "fused-branch",
     /// A load into a general register. Its latency in the file is on top of the cache's.
     Load = "load",
     /// A load into a general register from an address with an index. Its latency in the file is on
@@ -78,6 +80,8 @@ classes! {
     Fma = "fma",
     /// Floating-point comparison, minimum, maximum.
     FpCompare = "fp-compare",
+    /// Floating-point comparison into the flags.
+    FpFlags = "fp-flags",
     /// Division of single precision.
     FpDiv32 = "fp-div32",
     /// Division of double precision.
@@ -86,8 +90,12 @@ classes! {
     FpSqrt32 = "fp-sqrt32",
     /// Square root of double precision.
     FpSqrt64 = "fp-sqrt64",
-    /// Conversion between number formats.
+    /// Conversion between number formats of vector registers.
     Convert = "convert",
+    /// Conversion into a general register.
+    ConvertToInt = "convert-to-int",
+    /// Conversion from a general register.
+    ConvertFromInt = "convert-from-int",
     /// From a vector register to a general register or the flags.
     VecToInt = "vec-to-int",
     /// From a general register to a vector register.

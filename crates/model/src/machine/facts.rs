@@ -84,11 +84,18 @@ pub struct Window {
     pub wakeup_cycles: u32,
     /// Cycles from a store's data to a load that takes it from the store queue.
     pub store_forward_cycles: u32,
-    /// The same where load and store spell their address alike, so that renaming joins them; as
-    /// above on machines that do not.
+    /// The same where renaming joins the two: registers of integers, half a register or more, from
+    /// where the store begins. As above on machines that do not.
     pub renamed_forward_cycles: u32,
+    /// Further cycles of a load that a store has only part of, once that store is written.
+    pub blocked_forward_cycles: u32,
     /// Stores written to the cache a cycle.
     pub stores_per_cycle: u32,
+    /// Whether those of one cycle must go to the same line.
+    pub stores_share_line: bool,
+    /// A store across a multiple of so many bytes is written in two cycles of its own; 0 where none
+    /// is.
+    pub store_boundary_bytes: u32,
     /// Whether `xor r,r` and the like need no unit.
     pub zero_idioms: bool,
     /// Whether register copies need no unit.
@@ -97,6 +104,8 @@ pub struct Window {
     pub branch_fusion: bool,
     /// Whether a load and its operation share a slot until they issue.
     pub load_op_fusion: bool,
+    /// Whether a no-op shares the slot of the instruction before it.
+    pub nop_fusion: bool,
     /// Slots of a dispatch group; 0 when micro-ops travel alone.
     pub bundle_slots: u32,
     /// Branches in a group, each ending it; meaningless without groups.
@@ -283,7 +292,8 @@ pub struct BranchFacts {
     pub taken_bubble_cycles: u32,
     /// Further cycles lost after a call or a return.
     pub call_bubble_cycles: u32,
-    /// Further cycles lost after an indirect branch that goes elsewhere than the target buffer says.
+    /// Further cycles lost after an indirect branch that goes elsewhere than the target buffer says,
+    /// where the path told so in time.
     pub indirect_bubble_cycles: u32,
     /// Where the facts come from.
     pub source: String,

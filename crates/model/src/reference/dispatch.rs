@@ -6,6 +6,7 @@ use super::ReferenceCore;
 use super::entry::QueuedStore;
 use crate::core::{Ideal, NOBODY, Watcher};
 use crate::event::Event;
+use crate::machine::Class;
 use crate::program::Kind;
 use crate::uop::Reg;
 
@@ -120,11 +121,16 @@ impl<W: Watcher> ReferenceCore<W> {
         self.waiting[usize::from(op.scheduler.min(8))] += 1;
         if op.kind == Kind::StoreAddress {
             let pieces = self.at(sequence).pieces.clone();
+            let is_plain = self.at(sequence + 1).op.class == Class::StoreData;
             for piece in pieces {
-                let spelling = op.spelling;
-                let store =
-                    QueuedStore { sequence, piece, spelling, line: u64::MAX, retired: u64::MAX };
-                self.stores.push_back(store);
+                self.stores.push_back(QueuedStore {
+                    sequence,
+                    piece,
+                    is_plain,
+                    is_half: false,
+                    line: u64::MAX,
+                    retired: u64::MAX,
+                });
             }
         }
         self.rename(sequence);

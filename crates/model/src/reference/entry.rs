@@ -76,7 +76,6 @@ impl Default for Entry {
                 kind: Kind::Plain,
                 scheduler: 8,
                 slots: 0,
-                spelling: 0,
             },
             place: 0,
             is_first: false,
@@ -115,8 +114,10 @@ pub(super) struct QueuedStore {
     /// The micro-op that computes its address; the next one brings its data.
     pub(super) sequence: u64,
     pub(super) piece: Piece,
-    /// How its address is spelt.
-    pub(super) spelling: u16,
+    /// Whether a load may take its value by renaming.
+    pub(super) is_plain: bool,
+    /// Whether half of it is written: one across a boundary takes two cycles.
+    pub(super) is_half: bool,
     /// When its line is there; unknown before its address is.
     pub(super) line: u64,
     /// When it retired.

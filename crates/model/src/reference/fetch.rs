@@ -221,7 +221,7 @@ impl<W: Watcher> ReferenceCore<W> {
         next: u64,
         spent: &mut Spent,
     ) -> bool {
-        let taken = next != instruction.next() || instruction.target == next;
+        let taken = instruction.flow.is_taken(next, instruction.next(), instruction.target);
         let branch = Branch {
             pc: instruction.pc,
             flow: instruction.flow,

@@ -15,10 +15,10 @@ use crate::units::Level;
 enum Older {
     /// No store in flight.
     None,
-    /// A store brings all of it, at a time; its number and how its address is spelt.
-    Whole(u64, u64, u16),
+    /// A store brings all of it, at a time; its number and whether renaming may join the two.
+    Whole(u64, u64, bool),
     /// The same, but when its data will be there is not known yet.
-    Coming(u64, u16),
+    Coming(u64, bool),
     /// A store brings part of it and must be written first.
     Part(u64),
 }
@@ -121,9 +121,10 @@ impl<W: Watcher> ReferenceCore<W> {
         if !is_whole {
             return Older::Part(store.sequence);
         }
+        let joins = store.is_plain && store.piece.address == piece.address;
         match self.stored(store.sequence) {
-            Some(data) => Older::Whole(data, store.sequence, store.spelling),
-            None => Older::Coming(store.sequence, store.spelling),
+            Some(data) => Older::Whole(data, store.sequence, joins),
+            None => Older::Coming(store.sequence, joins),
         }
     }
 
@@ -205,18 +206,16 @@ impl<W: Watcher> ReferenceCore<W> {
                 Older::None => NOBODY,
                 Older::Whole(_, store, _) | Older::Coming(store, _) | Older::Part(store) => store,
             };
-            let is_renamed = |spelling: u16| {
-                spelling == op.spelling && self.shape.renamed_forward < self.shape.forward
-            };
+            let renames = self.shape.renames(op.class, piece.size);
             match older {
                 Older::None => {}
-                Older::Whole(data, _, spelling) => {
-                    done = self.forwarded(data, at, extra, is_renamed(spelling));
+                Older::Whole(data, _, joins) => {
+                    done = self.forwarded(data, at, extra, joins && renames);
                     self.account.happened(place, Event::Forwards);
                 }
-                Older::Coming(store, spelling) => {
+                Older::Coming(store, joins) => {
                     done = 0;
-                    let is_renamed = is_renamed(spelling);
+                    let is_renamed = joins && renames;
                     let is_blocked = false;
                     self.held.push(Waiting { load: sequence, store, is_blocked, at, is_renamed });
                     self.account.happened(place, Event::Forwards);
@@ -255,7 +254,7 @@ impl<W: Watcher> ReferenceCore<W> {
         if is_renamed {
             return (data + self.shape.renamed_forward).max(at);
         }
-        (at + self.hit_cycles()).max(data + self.shape.forward) + extra
+        (at + self.hit_cycles() + extra).max(data + self.shape.forward)
     }
 
     /// Lets loads go that waited for a store's data once address and data are there.
@@ -278,7 +277,7 @@ impl<W: Watcher> ReferenceCore<W> {
         for one in &freed {
             let extra = u64::from(self.at(one.load).op.latency);
             let done = match is_written {
-                true => at + self.hit_cycles() + extra,
+                true => at + self.hit_cycles() + extra + self.shape.blocked_forward,
                 false => self.forwarded(at, one.at, extra, one.is_renamed),
             };
             let entry = self.at_mut(one.load);

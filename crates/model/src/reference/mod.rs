@@ -209,15 +209,30 @@ impl<W: Watcher> ReferenceCore<W> {
 
     /// Writes retired stores to the cache, in order.
     fn drain(&mut self) {
-        for _ in 0..self.shape.stores_per_cycle {
-            let Some(first) = self.stores.front() else { return };
+        let mut place = None;
+        for _ in 0..self.shape.writing.per_cycle {
+            let writing = self.shape.writing;
+            let Some(first) = self.stores.front_mut() else { return };
             if first.retired >= self.cycle || first.line > self.cycle {
                 return;
             }
+            let here = writing.place(first.piece.address);
+            let is_twice = writing.is_twice(first.piece.address, first.piece.size);
+            if place.is_some_and(|place| place != here || is_twice) {
+                return;
+            }
+            if is_twice && !first.is_half {
+                first.is_half = true;
+                return;
+            }
+            place = Some(here);
             let sequence = first.sequence;
             self.stores.pop_front();
             if self.stores.front().is_none_or(|next| next.sequence != sequence) {
                 self.release(sequence, true, self.cycle);
+            }
+            if is_twice {
+                return;
             }
         }
     }

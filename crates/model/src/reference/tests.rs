@@ -21,7 +21,7 @@ fn chains_and_ports_take_their_closed_forms() {
     assert_eq!(steady(&zen4, ADD_RAX_RAX), 6400);
     assert_eq!(steady(&zen4, IMUL_RAX_RAX), 3 * 6400);
     assert_eq!(steady(&zen4, DIV_EBX), 12 * 6400);
-    assert!(steady(&zen4, NOP).abs_diff(6400 / 6) <= 1);
+    assert!(steady(&zen4, NOP).abs_diff(6400 / 12) <= 1);
     assert_eq!(steady(&zen4, MOV_ECX_1), 6400 / 4);
     assert_eq!(steady(&zen4, IMUL_ECX_EDX_3), 6400);
     let slow = machine("zen4", &[("window.wakeup_cycles", "2")]);

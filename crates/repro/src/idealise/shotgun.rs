@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::times::Timed;
 
 /// Lanes for singles and pairs of the eight.
-const LANES: usize = 40;
+const LANES: usize = 48;
 /// Instructions from a detailed sample to the next.
 const DETAIL_EVERY: u64 = 30;
 

@@ -1,7 +1,7 @@
 //! What the readings say of the facts of a description.
 
 use host::{Kept, Quantity};
-use metrology::{Coverage, Estimate, mean};
+use metrology::{Coverage, Estimate};
 use model::machine::{Class, Machine};
 
 use super::Readings;
@@ -50,7 +50,7 @@ impl Compared {
 
 pub(super) fn compare(machine: &Machine, readings: &Readings) -> Vec<Compared> {
     let kept = |quantity: Quantity| readings.get(&quantity).cloned().unwrap_or_default();
-    let estimate = |quantity: Quantity| mean(&kept(quantity).values).ok();
+    let estimate = |quantity: Quantity| middle(&kept(quantity));
     let row = |what, key, unit, file: f64, takes, quantity, measured| {
         let Kept { values, dropped } = kept(quantity);
         Compared { what, key, unit, file, measured, kept: values.len(), dropped, takes }
@@ -127,16 +127,36 @@ pub(super) fn compare(machine: &Machine, readings: &Readings) -> Vec<Compared> {
     rows
 }
 
+/// The standard error of a median of normal readings, in those of their mean: √(π/2).
+const MEDIAN_ERROR: f64 = 1.2533;
+/// The standard deviation of normal readings, in the median distance from their middle.
+const DEVIATION: f64 = 1.4826;
+
+/// The median of the kept runs. Whoever else uses the caches and the memory meanwhile slows some of
+/// them down many times over, which a mean would follow; the spread is told by the median distance
+/// for the same reason.
+fn middle(kept: &Kept) -> Option<Estimate> {
+    let value = kept.median().filter(|_| kept.values.len() > 1)?;
+    let count = kept.values.len() as f64;
+    let far = kept.values.iter().map(|one| (one - value).abs()).collect();
+    let spread = DEVIATION * Kept { values: far, dropped: 0 }.median()?;
+    Some(Estimate {
+        value,
+        standard_uncertainty: MEDIAN_ERROR * spread / count.sqrt(),
+        degrees_of_freedom: count - 1.0,
+    })
+}
+
 /// What the second level of translation adds to the first-level hit that a chase would have been.
 fn look_up(readings: &Readings) -> Option<Estimate> {
-    let of = |quantity: Quantity| mean(&readings.get(&quantity)?.values).ok();
+    let of = |quantity: Quantity| middle(readings.get(&quantity)?);
     Some(of(Quantity::SecondTlb)?.minus(of(Quantity::L1)?))
 }
 
 /// The chase also has the line's own second-level hit, the second translation level's look-up and
 /// the read of the last table in the second level.
 fn walk(readings: &Readings) -> Option<Estimate> {
-    let of = |quantity: Quantity| mean(&readings.get(&quantity)?.values).ok();
+    let of = |quantity: Quantity| middle(readings.get(&quantity)?);
     let (all, hit) = (of(Quantity::Walk)?, of(Quantity::L2)?);
     Some(all.minus(hit.scaled(2.0)).minus(look_up(readings)?))
 }
@@ -209,6 +229,22 @@ mod tests {
         // Nothing was read of the clock, so nothing is said.
         let clock = of("identity.clock_mhz");
         assert_eq!((clock.agrees(), clock.whole(), clock.kept), (None, None, 0));
+    }
+
+    #[test]
+    fn a_few_slow_runs_do_not_move_what_was_measured() {
+        let quiet = [50.0, 51.0, 49.0, 50.0, 52.0, 50.0, 48.0];
+        let mut disturbed = quiet.to_vec();
+        disturbed.extend([400.0, 380.0]);
+        let kept = |values: &[f64]| Kept { values: values.to_vec(), dropped: 0 };
+        let told = middle(&kept(&quiet)).unwrap();
+        assert_eq!(told.value, 50.0);
+        // Distances 0 0 0 1 1 2 2: one in the middle.
+        let expected = 1.2533 * 1.4826 / 7.0_f64.sqrt();
+        assert!((told.standard_uncertainty - expected).abs() < 1e-12);
+        assert_eq!(told.degrees_of_freedom, 6.0);
+        assert_eq!(middle(&kept(&disturbed)).unwrap().value, 50.0);
+        assert_eq!((middle(&kept(&[7.0])), middle(&kept(&[]))), (None, None));
     }
 
     #[test]

@@ -21,6 +21,10 @@ use crate::output::Output;
 use crate::progress::Progress;
 use compare::{Compared, Takes};
 
+/// Every loop has its turn so often: what disturbs one for a while then spoils some of its runs and
+/// not all.
+const TURNS: usize = 3;
+
 /// What each loop brought.
 type Readings = BTreeMap<Quantity, Kept>;
 
@@ -37,15 +41,22 @@ pub(crate) fn calibrate(job: &CalibrateJob, output: &Output) -> Result<(), Failu
 
 fn readings(job: &CalibrateJob, pinned: &Pinned, wanted: bool) -> Result<Readings, Failure> {
     let shape = shape(&job.machine);
-    let progress = Progress::new("measuring", Quantity::ALL.len(), wanted);
+    let progress = Progress::new("measuring", TURNS * Quantity::ALL.len(), wanted);
     let mut readings = Readings::new();
-    for quantity in Quantity::ALL {
-        let measured = measure(quantity, &shape, pinned, job.runs).map_err(|error| {
-            Failure::new(ERROR, format!("there is no memory to measure with: {error}"))
-                .remedy("free some, or lift the limit on address space")
-        })?;
-        readings.extend(measured.map(|measured| (quantity, measured.kept)));
-        progress.step();
+    for turn in 0..TURNS {
+        let runs = job.runs * (turn + 1) / TURNS - job.runs * turn / TURNS;
+        for quantity in Quantity::ALL {
+            let measured = measure(quantity, &shape, pinned, runs).map_err(|error| {
+                Failure::new(ERROR, format!("there is no memory to measure with: {error}"))
+                    .remedy("free some, or lift the limit on address space")
+            })?;
+            if let Some(measured) = measured {
+                let all: &mut Kept = readings.entry(quantity).or_default();
+                all.values.extend(measured.kept.values);
+                all.dropped += measured.kept.dropped;
+            }
+            progress.step();
+        }
     }
     Ok(readings)
 }

@@ -9,16 +9,15 @@ use icost::sample::{Sampled, Sampler, Schedule};
 use model::core::Accounting;
 use model::machine::Machine;
 use model::stream::{Access, BlockId, CoreListener, StaticBlock};
-use tracer::launch::Launch;
 use tracer::modelled::ModelledThread;
 use tracer::record::ProcessRecord;
 use tracer::results::{ProcessFile, ProcessKey};
-use tracer::stream::{InstructionStream, Live, Recorded, StreamError};
-use tracer::trace::{Audience, Replayed};
+use tracer::trace::Audience;
 
+use super::{Played, play};
 use crate::cli::{IcostJob, ModelJob};
-use crate::failure::{ERROR, Failure, RUN_FAILED, passed_on};
-use crate::model::{PLUGIN, core_of};
+use crate::failure::{Failure, passed_on};
+use crate::model::core_of;
 
 /// What a program left.
 #[derive(Debug)]
@@ -56,29 +55,9 @@ fn hear(job: &IcostJob, timed: Option<&ModelJob>) -> Result<Heard, Failure> {
         schedule: Arc::new(Schedule::new(job.plan)),
         processes: BTreeMap::new(),
     };
-    if let Some(path) = job.replay() {
-        let trace = Recorded { path: path.clone() };
-        let failed = |error: StreamError| Failure::new(ERROR, error.to_string());
-        let (replayed, ()) = trace.play(&mut listeners).map_err(failed)?;
-        return Ok(listeners.heard(&replayed, None));
-    }
-    let Some((program, arguments)) = job.model.program.split_first() else {
-        return Err(Failure::new(RUN_FAILED, "no program was named"));
-    };
-    let launch = Launch {
-        arguments: arguments.to_vec(),
-        is_repeatable: job.model.is_repeatable,
-        drops_output: job.model.drops_output,
-        ..Launch::new(program.clone())
-    };
-    let live = Live { launch, plugin: PLUGIN };
-    let (replayed, finished) = live.play(&mut listeners).map_err(|error| match error {
-        StreamError::Launch(why) => crate::model::failure(why),
-        other => Failure::new(RUN_FAILED, other.to_string()),
-    })?;
-    let mut heard = listeners.heard(&replayed, Some(finished.status));
-    heard.damage.extend(finished.missing_instruction().map(str::to_owned));
-    Ok(heard)
+    let Played { exit, damage } = play(&job.model, &mut listeners)?;
+    let sampled = listeners.schedule.finish();
+    Ok(Heard { sampled, processes: listeners.processes, exit, damage })
 }
 
 struct Listeners<'a> {
@@ -91,18 +70,6 @@ struct Listeners<'a> {
 impl Listeners<'_> {
     fn process(&mut self, key: ProcessKey) -> &mut ProcessFile {
         self.processes.entry(key).or_insert_with(|| ProcessFile::empty(key))
-    }
-
-    fn heard(self, replayed: &Replayed, exit: Option<ExitStatus>) -> Heard {
-        let mut damage = Vec::new();
-        if !replayed.broken.is_empty() || replayed.skipped_bytes > 0 {
-            damage.push(format!(
-                "The streams of {} threads break off, and {} bytes say nothing: a part is missing.",
-                replayed.broken.len(),
-                replayed.skipped_bytes
-            ));
-        }
-        Heard { sampled: self.schedule.finish(), processes: self.processes, exit, damage }
     }
 }
 

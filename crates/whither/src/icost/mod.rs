@@ -10,6 +10,7 @@
 mod answer;
 mod listen;
 mod naming;
+mod play;
 mod players;
 mod view;
 mod words;
@@ -18,7 +19,8 @@ pub(crate) use answer::{Answer, Asked};
 use listen::listen;
 pub(crate) use listen::{Heard, listen_and_time};
 pub(crate) use naming::Names;
-pub(crate) use view::{breakdown, costs, interactions, together};
+pub(crate) use play::{Played, play, what_played};
+pub(crate) use view::{breakdown, costs, estimate, interactions, together};
 
 use crate::cli::{IcostBy, IcostJob};
 use crate::failure::{Failure, RUN_FAILED};

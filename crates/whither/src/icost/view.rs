@@ -7,15 +7,11 @@ use show::{Body, Cell, Column, Fact, Part, Row, Schema, Section, Table, Tone, Un
 use vocab::{Count, Source};
 
 use super::answer::{Answer, Asked, matters};
-use super::{Heard, Names, words};
+use super::{Heard, Names, what_played, words};
 use crate::cli::{IcostBy, IcostJob};
 
 pub(super) fn view(job: &IcostJob, heard: &Heard, answer: &Answer, names: &Names) -> View {
-    let mut command: Vec<_> = job.model.program.iter().map(|word| word.to_string_lossy()).collect();
-    if let Some(trace) = job.replay() {
-        command = vec!["--replay".into(), trace.to_string_lossy()];
-    }
-    let command = command.join(" ");
+    let command = what_played(&job.model);
     let mut sections = vec![summary(job, heard, answer, command.clone()), together(answer)];
     sections.push(costs(job, answer));
     sections.push(interactions("interactions", "WHAT THEY DO TOGETHER", &answer.main));
@@ -240,7 +236,7 @@ fn notes(heard: &Heard, names: &Names) -> Vec<String> {
     notes
 }
 
-fn estimate(share: Option<Estimate>, unit: Unit) -> Cell {
+pub(crate) fn estimate(share: Option<Estimate>, unit: Unit) -> Cell {
     match share {
         None => Cell::Empty,
         Some(share) => Cell::Estimate(share.value, share.interval(Coverage::P95), unit),

@@ -10,6 +10,7 @@ mod listen;
 mod recorded;
 mod view;
 
+use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use icost::shotgun::{CodeBook, Defaults, Gathered, Question, SampleFile, Shotgun, Tally, analyse};
@@ -18,7 +19,7 @@ use model::monitor::LENGTH;
 use vocab::Source;
 
 use crate::cli::{InputKind, ShotgunJob};
-use crate::failure::{ERROR, Failure, RUN_FAILED};
+use crate::failure::{ERROR, Failure, RUN_FAILED, passed_on};
 use crate::icost::{Answer, Asked};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -63,7 +64,7 @@ pub(crate) fn shotgun(job: &ShotgunJob, output: &Output) -> Result<u8, Failure> 
         return Err(Failure::new(status(job), what).remedy("take more detailed samples"));
     }
     output.write(&view::view(job, &taken, &tally, &answer, cpi))?;
-    Ok(taken.exit.map_or(0, listen::passed))
+    Ok(taken.exit.map_or(0, |exit| passed_on(exit.code(), exit.signal())))
 }
 
 fn status(job: &ShotgunJob) -> u8 {
@@ -119,7 +120,7 @@ fn keep(job: &ShotgunJob, path: &std::path::Path, taken: &mut Taken) -> Result<(
 }
 
 /// Lanes for singles and pairs, and for every set of the eight.
-const PAIRS: usize = 40;
+const PAIRS: usize = 48;
 const POWERSET: usize = 256;
 
 fn answered(job: &ShotgunJob, gathered: &[Gathered]) -> (Tally, Answer, Option<f64>) {

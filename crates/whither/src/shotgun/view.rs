@@ -1,13 +1,12 @@
 //! The report: as that of `whither icost`, with what became of the samples.
 
 use icost::shotgun::{Flaw, Tally};
-use metrology::{Coverage, Estimate};
 use show::{Body, Cell, Fact, Schema, Section, Unit, View};
 use vocab::{Count, Source};
 
 use super::Taken;
 use crate::cli::ShotgunJob;
-use crate::icost::{Answer, breakdown, costs, interactions, together};
+use crate::icost::{Answer, breakdown, costs, estimate, interactions, together};
 
 pub(super) fn view(
     job: &ShotgunJob,
@@ -45,12 +44,6 @@ fn share(value: Option<f64>) -> Cell {
     value.map_or(Cell::Empty, |value| Cell::Number(value, Unit::Share))
 }
 
-fn estimate(value: Option<Estimate>) -> Cell {
-    value.map_or(Cell::Empty, |value| {
-        Cell::Estimate(value.value, value.interval(Coverage::P95), Unit::Share)
-    })
-}
-
 fn summary(job: &ShotgunJob, taken: &Taken, answer: &Answer, cpi: Option<f64>) -> Section {
     let ended = match taken.exit {
         Some(exit) => Cell::text(exit.to_string()),
@@ -68,7 +61,7 @@ fn summary(job: &ShotgunJob, taken: &Taken, answer: &Answer, cpi: Option<f64>) -
     }
     let cpi = cpi.map_or(Cell::Empty, |cpi| Cell::Number(cpi, Unit::Number));
     facts.push(Fact::new("cpi", "cycles an instruction", cpi));
-    facts.push(Fact::new("left", "left with all idealised", estimate(left)));
+    facts.push(Fact::new("left", "left with all idealised", estimate(left, Unit::Share)));
     let body = Body::Facts(facts);
     Section { key: "run", title: String::new(), caption: String::new(), body }
 }

@@ -4,15 +4,16 @@
 //! code  code_translation  resteer  bubble  stuck  stands  operands
 //! redirect: micro-ops, cycles   contention  hit  short  long  miss  level  translation
 //! fixed  beyond  late
-//! flags: 1 wait  2 line  4 forward  8 write, and for each that is set
+//! flags: 1 wait  2 line  4 forward  8 write  16 walk, and for each that is set
 //!     wait: 0 issue or 1 retirement, micro-ops, cycles
 //!     line, forward: pc, instructions back, micro-op, cycles
 //!     write: cycles
+//!     walk: cycles, 1 waits + 2 holds up
 //! ```
 
 use super::bytes::{Reader, number};
 use crate::shotgun::{Labels, Link, Stands};
-use crate::{DispatchWait, Kind, Wait};
+use crate::{DispatchWait, Kind, Wait, Walk};
 
 /// As few bytes as labels may take.
 pub(super) const FEWEST_BYTES: usize = 20;
@@ -21,6 +22,10 @@ const WAIT: u64 = 1;
 const LINE: u64 = 2;
 const FORWARD: u64 = 4;
 const WRITE: u64 = 8;
+const WALK: u64 = 16;
+
+const WAITS: u64 = 1;
+const HOLDS_UP: u64 = 2;
 
 /// Levels that a load can miss to, by number.
 const LEVELS: [Kind; 4] = [Kind::Line, Kind::L2, Kind::L3, Kind::Memory];
@@ -54,7 +59,8 @@ pub(super) fn put(to: &mut Vec<u8>, labels: &Labels) {
     let flags = flag(labels.wait.is_some(), WAIT)
         | flag(labels.line.is_some(), LINE)
         | flag(labels.forward.is_some(), FORWARD)
-        | flag(labels.write.is_some(), WRITE);
+        | flag(labels.write.is_some(), WRITE)
+        | flag(labels.walk.is_some(), WALK);
     number(to, flags);
     if let Some(wait) = labels.wait {
         number(to, u64::from(wait.from == Wait::Commit));
@@ -69,6 +75,10 @@ pub(super) fn put(to: &mut Vec<u8>, labels: &Labels) {
     }
     if let Some(cycles) = labels.write {
         number(to, u64::from(cycles));
+    }
+    if let Some(walk) = labels.walk {
+        number(to, u64::from(walk.cycles));
+        number(to, flag(walk.waits, WAITS) | flag(walk.holds_up, HOLDS_UP));
     }
 }
 
@@ -107,7 +117,10 @@ pub(super) fn get(from: &mut Reader<'_>) -> Option<Labels> {
     if flags & WRITE != 0 {
         labels.write = Some(from.small()?);
     }
-    (flags < 2 * WRITE).then_some(labels)
+    if flags & WALK != 0 {
+        labels.walk = Some(walk(from)?);
+    }
+    (flags < 2 * WALK).then_some(labels)
 }
 
 fn wait(from: &mut Reader<'_>) -> Option<DispatchWait> {
@@ -117,6 +130,12 @@ fn wait(from: &mut Reader<'_>) -> Option<DispatchWait> {
         _ => return None,
     };
     Some(DispatchWait { from: node, distance: from.small()?, label: from.small()? })
+}
+
+fn walk(from: &mut Reader<'_>) -> Option<Walk> {
+    let (cycles, how) = (from.small()?, from.number()?);
+    let walk = Walk { cycles, waits: how & WAITS != 0, holds_up: how & HOLDS_UP != 0 };
+    (how <= (WAITS | HOLDS_UP)).then_some(walk)
 }
 
 fn link(from: &mut Reader<'_>) -> Option<(Link, u32)> {

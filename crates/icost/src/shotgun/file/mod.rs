@@ -26,7 +26,9 @@ use self::bytes::{Reader, number};
 use super::Labels;
 
 const MAGIC: &[u8; 8] = b"WHSHOTG\n";
-const VERSION: u64 = 1;
+/// Walks of the page tables came with the second.
+const VERSION: u64 = 2;
+const OLDEST_VERSION: u64 = 1;
 /// Instructions whose bits share a byte.
 const PACKED: usize = 4;
 
@@ -57,7 +59,7 @@ impl fmt::Display for FileError {
         match self {
             FileError::Foreign => f.write_str("it does not begin as shotgun samples do"),
             FileError::Version(version) => {
-                write!(f, "its samples are of version {version}, and this program reads {VERSION}")
+                write!(f, "its samples are of version {version}, and this program reads {OLDEST_VERSION} to {VERSION}")
             }
             FileError::Damaged(at) => write!(f, "its samples are damaged at byte {at}"),
         }
@@ -99,7 +101,7 @@ impl SampleFile {
         let mut from = Reader::new(rest);
         let damaged = |from: &Reader<'_>| FileError::Damaged(bytes.len() - from.left());
         match from.number() {
-            Some(VERSION) => {}
+            Some(OLDEST_VERSION..=VERSION) => {}
             Some(version) => return Err(FileError::Version(version)),
             None => return Err(damaged(&from)),
         }

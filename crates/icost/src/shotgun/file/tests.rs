@@ -2,7 +2,7 @@ use metrology::Draws;
 
 use super::*;
 use crate::shotgun::{Link, Stands};
-use crate::{DispatchWait, Kind, Wait};
+use crate::{DispatchWait, Kind, Wait, Walk};
 
 fn labels(draws: &mut Draws) -> Labels {
     let mut small = |n: usize| draws.below(n) as u32;
@@ -24,6 +24,7 @@ fn labels(draws: &mut Draws) -> Labels {
         line: (small(2) == 0).then(|| (link, small(9))),
         forward: (small(2) == 0).then(|| (link, small(9))),
         write: (small(2) == 0).then(|| small(120)),
+        walk: (small(2) == 0).then(|| Walk { cycles: small(99), waits: true, holds_up: false }),
         ..Labels::default()
     }
 }
@@ -65,14 +66,25 @@ fn other_files_other_versions_and_cut_ones_are_told_apart_in_a_sentence() {
     let said = |bytes: &[u8]| SampleFile::parse(bytes).unwrap_err().to_string();
     assert_eq!(said(b"PERFILE2"), "it does not begin as shotgun samples do");
     let mut newer = bytes.clone();
-    newer[8] = 2;
-    assert_eq!(said(&newer), "its samples are of version 2, and this program reads 1");
+    newer[8] = 3;
+    assert_eq!(said(&newer), "its samples are of version 3, and this program reads 1 to 2");
     let cut = bytes.len() - 1;
     let sentence = said(&bytes[..cut]);
     assert!(sentence.starts_with("its samples are damaged at byte "), "{sentence}");
     let mut longer = bytes;
     longer.push(0);
     assert!(SampleFile::parse(&longer).is_err(), "what follows the end is no part of it");
+}
+
+#[test]
+fn the_first_version_is_read_too() {
+    let mut file = some();
+    file.samples.details.iter_mut().for_each(|detail| {
+        detail.ops.iter_mut().for_each(|op| op.walk = None);
+    });
+    let mut older = file.to_bytes();
+    older[8] = 1;
+    assert_eq!(SampleFile::parse(&older), Ok(file));
 }
 
 #[test]

@@ -76,7 +76,7 @@ impl Predictor {
             }
             Flow::IndirectJump => self.through_register(branch),
             Flow::Return => {
-                let wrong = self.returns.pop() != Some(branch.target);
+                let wrong = self.returns.pop() != branch.target;
                 Verdict { mispredicted: wrong, ..Verdict::default() }
             }
             Flow::Next => Verdict::default(),
@@ -102,13 +102,18 @@ impl Predictor {
 
     fn through_register(&mut self, branch: &Branch) -> Verdict {
         let held = self.targets.touch(branch.pc).map(|target| *target);
-        self.learn_target(branch);
         let guess = match &mut self.indirect {
             Some(indirect) => indirect.observe(branch.pc, branch.target).or(held),
             None => held,
         };
+        let mispredicted = guess != Some(branch.target);
+        // The target buffer is written when a branch went wrong. One whose targets are told by the
+        // path keeps the target that it had.
+        if mispredicted || held.is_none() {
+            self.learn_target(branch);
+        }
         Verdict {
-            mispredicted: guess != Some(branch.target),
+            mispredicted,
             retargeted: held != Some(branch.target),
             ..Verdict::default()
         }

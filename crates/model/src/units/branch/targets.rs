@@ -24,34 +24,29 @@ impl Indirect {
     }
 }
 
-/// Return addresses, newest last; a full stack forgets its oldest.
+/// Return addresses, newest last; a full stack forgets its oldest. It does not know when it is
+/// empty: what was there before comes up again, which is right when a procedure calls itself.
 #[derive(Clone, Debug)]
 pub(super) struct Returns {
     ring: Vec<u64>,
     top: usize,
-    held: usize,
 }
 
 impl Returns {
     pub(super) fn new(entries: usize) -> Returns {
-        Returns { ring: vec![0; entries.max(1)], top: 0, held: 0 }
+        Returns { ring: vec![0; entries.max(1)], top: 0 }
     }
 
     #[inline]
     pub(super) fn push(&mut self, address: u64) {
         self.top = if self.top + 1 == self.ring.len() { 0 } else { self.top + 1 };
         self.ring[self.top] = address;
-        self.held = (self.held + 1).min(self.ring.len());
     }
 
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<u64> {
-        if self.held == 0 {
-            return None;
-        }
+    pub(super) fn pop(&mut self) -> u64 {
         let address = self.ring[self.top];
         self.top = if self.top == 0 { self.ring.len() - 1 } else { self.top - 1 };
-        self.held -= 1;
-        Some(address)
+        address
     }
 }

@@ -1,0 +1,355 @@
+//! One micro-op in every lane.
+//!
+//! The rows that its edges come from are found once. Then some lanes after the other go from node to
+//! node in registers:
+//!
+//! ```text
+//! arrived ─► dispatched ─► ready   ─► ports, walkers: lane by lane ─►   completed ─► committed
+//! ```
+//!
+//! Edges that most micro-ops have are followed without asking: where there is none, a row of
+//! nothing stands in.
+
+use super::Lanes;
+use crate::chunk::Chunk;
+use crate::history::IDEAL_WINDOW;
+use crate::node::Node;
+use crate::player::Keep;
+use crate::step::{Step, Wait};
+use crate::Kind;
+
+/// An edge whose beginning is found.
+#[derive(Clone, Copy)]
+struct Edge<'a, const L: usize> {
+    from: &'a [u32; L],
+    label: u32,
+    keep: &'a [u32; L],
+}
+
+impl<'a, const L: usize> Edge<'a, L> {
+    /// From the node of the micro-op so many before; none if it is out of sight.
+    #[inline(always)]
+    fn found(
+        (node, count): (&'a Node<L>, usize),
+        (distance, label): (u32, u32),
+        keep: &'a [u32; L],
+    ) -> Option<Edge<'a, L>> {
+        Some(Edge { from: node.before(count, distance)?, label, keep })
+    }
+
+    /// The same, or one that holds nobody up.
+    #[inline(always)]
+    fn of(
+        from: (&'a Node<L>, usize),
+        edge: (u32, u32),
+        keep: &'a [u32; L],
+    ) -> Edge<'a, L> {
+        Edge::found(from, edge, keep).unwrap_or(Edge { from: &Node::<L>::NOTHING, label: 0, keep })
+    }
+
+    /// No earlier than the edge says, in the lanes that keep it.
+    #[inline(always)]
+    fn later<C: Chunk>(&self, at: C, lane: usize) -> C {
+        at.max(self.end::<C>(lane).and(C::load(&self.keep[lane..])))
+    }
+
+    /// The same in every lane.
+    #[inline(always)]
+    fn always<C: Chunk>(&self, at: C, lane: usize) -> C {
+        at.max(self.end::<C>(lane))
+    }
+
+    #[inline(always)]
+    fn end<C: Chunk>(&self, lane: usize) -> C {
+        C::load(&self.from[lane..]).plus(C::splat(self.label))
+    }
+}
+
+/// A label in the lanes that keep it.
+#[inline(always)]
+fn kept<C: Chunk, const L: usize>(label: u32, keep: &[u32; L], lane: usize) -> C {
+    C::splat(label).and(C::load(&keep[lane..]))
+}
+
+/// What leads a micro-op to the front end's queue.
+struct Arrival<'a, const L: usize> {
+    last: &'a [u32; L],
+    queue: Edge<'a, L>,
+    ideal_queue: Option<Edge<'a, L>>,
+    resteer: Option<Edge<'a, L>>,
+    redirect: Option<Edge<'a, L>>,
+    taken: Option<Edge<'a, L>>,
+    width: Edge<'a, L>,
+    keep: &'a Keep<L>,
+}
+
+impl<'a, const L: usize> Arrival<'a, L> {
+    #[inline(always)]
+    fn of(lanes: &'a Lanes<L>, step: &Step, keep: &'a Keep<L>) -> Arrival<'a, L> {
+        let (arrived, dispatched) = ((&lanes.arrived, lanes.count), (&lanes.dispatched, lanes.count));
+        let (window, width) = (&keep[Kind::Window as usize], &keep[Kind::Width as usize]);
+        let front = lanes.fixed.front;
+        // The fault is the branch's, which is the instruction before.
+        let branch = &lanes.keeps.of(lanes.last)[Kind::Mispredict as usize];
+        let is_resteered = u32::from(step.resteer > 0);
+        Arrival {
+            last: lanes.arrived.before(lanes.count, 1).unwrap_or(&Node::<L>::NOTHING),
+            queue: match step.queue {
+                None => Edge::of(dispatched, (1, 0), &Lanes::<L>::EVERYWHERE),
+                Some(distance) => Edge::of(dispatched, (distance, front), window),
+            },
+            ideal_queue: Edge::found(dispatched, (step.ideal_queue, front), window),
+            resteer: Edge::found(arrived, (is_resteered, step.resteer), branch),
+            redirect: Edge::found((&lanes.completed, lanes.count), step.redirect, branch),
+            taken: Edge::found(arrived, step.taken, width),
+            width: Edge::of(arrived, (step.fetch_width, 1), width),
+            keep,
+        }
+    }
+
+    #[inline(always)]
+    fn time<C: Chunk>(&self, step: &Step, lane: usize) -> C {
+        let mut at = self.queue.later(C::load(&self.last[lane..]), lane);
+        if let Some(edge) = &self.ideal_queue {
+            at = edge.always(at, lane);
+        }
+        for edge in [&self.resteer, &self.redirect, &self.taken].into_iter().flatten() {
+            at = edge.later(at, lane);
+        }
+        if step.code | step.code_translation > 0 {
+            at = at.plus(kept(step.code, &self.keep[Kind::Code as usize], lane));
+            let translation = &self.keep[Kind::CodeTranslation as usize];
+            at = at.plus(kept(step.code_translation, translation, lane));
+        }
+        at = self.width.later(at, lane);
+        if step.bubble > 0 {
+            at = at.plus(kept(step.bubble, &self.keep[Kind::Width as usize], lane));
+        }
+        at
+    }
+}
+
+/// What leads it into the window.
+struct Dispatch<'a, const L: usize> {
+    last: &'a [u32; L],
+    stuck: Option<Edge<'a, L>>,
+    width: Edge<'a, L>,
+    window: Edge<'a, L>,
+    ideal_window: Edge<'a, L>,
+    load_room: Option<Edge<'a, L>>,
+    store_room: Option<Edge<'a, L>>,
+    ideal_store_room: Option<Edge<'a, L>>,
+    wait: Option<Edge<'a, L>>,
+}
+
+impl<'a, const L: usize> Dispatch<'a, L> {
+    #[inline(always)]
+    fn of(lanes: &'a Lanes<L>, step: &Step, keep: &'a Keep<L>) -> Dispatch<'a, L> {
+        let count = lanes.count;
+        let (dispatched, committed) = ((&lanes.dispatched, count), (&lanes.committed, count));
+        let window = &keep[Kind::Window as usize];
+        let stuck = (u32::from(step.stuck > 0), step.stuck);
+        let stores = (&lanes.written, lanes.stores);
+        let room = if step.takes_store { lanes.fixed.store_queue } else { 0 };
+        let wait = step.wait.and_then(|wait| {
+            let from = match wait.from {
+                Wait::Issue => &lanes.issued,
+                Wait::Commit => &lanes.committed,
+            };
+            Edge::found((from, count), (wait.distance, wait.label), window)
+        });
+        Dispatch {
+            last: lanes.dispatched.before(count, 1).unwrap_or(&Node::<L>::NOTHING),
+            stuck: Edge::found(dispatched, stuck, window),
+            width: Edge::of(dispatched, (step.width, 1), &keep[Kind::Width as usize]),
+            window: Edge::of(committed, (step.window, 0), window),
+            ideal_window: Edge::of(committed, (step.ideal_window, 0), window),
+            load_room: Edge::found(committed, (step.load_room, 0), window),
+            store_room: Edge::found(stores, (room, 0), window),
+            ideal_store_room: Edge::found(stores, (IDEAL_WINDOW * room, 0), window),
+            wait,
+        }
+    }
+
+    #[inline(always)]
+    fn time<C: Chunk>(&self, arrived: C, lane: usize) -> C {
+        let mut at = arrived.max(C::load(&self.last[lane..]));
+        at = self.width.later(at, lane);
+        at = self.window.later(at, lane);
+        at = self.ideal_window.always(at, lane);
+        for edge in [&self.stuck, &self.load_room, &self.store_room, &self.wait] {
+            if let Some(edge) = edge {
+                at = edge.later(at, lane);
+            }
+        }
+        if let Some(edge) = &self.ideal_store_room {
+            at = edge.always(at, lane);
+        }
+        at
+    }
+}
+
+/// What leads it to its result and out of the window.
+struct Rest<'a, const L: usize> {
+    line: Option<Edge<'a, L>>,
+    miss_room: Option<Edge<'a, L>>,
+    /// The data and the address of a store.
+    forward: [Option<Edge<'a, L>>; 2],
+    last: &'a [u32; L],
+    width: Edge<'a, L>,
+    keep: &'a Keep<L>,
+}
+
+impl<'a, const L: usize> Rest<'a, L> {
+    #[inline(always)]
+    fn of(lanes: &'a Lanes<L>, step: &Step, keep: &'a Keep<L>) -> Rest<'a, L> {
+        let (completed, committed) = ((&lanes.completed, lanes.count), (&lanes.committed, lanes.count));
+        let (data, label) = step.forward;
+        let address = if data > 0 { data + 1 } else { 0 };
+        let dependence = &keep[Kind::Dependence as usize];
+        Rest {
+            line: Edge::found(completed, step.line, &keep[Kind::Line as usize]),
+            miss_room: Edge::found(completed, step.miss_room, &keep[step.level as usize]),
+            forward: [data, address].map(|from| Edge::found(completed, (from, label), dependence)),
+            last: lanes.committed.before(lanes.count, 1).unwrap_or(&Node::<L>::NOTHING),
+            width: Edge::of(committed, (step.retire_width, 1), &keep[Kind::Width as usize]),
+            keep,
+        }
+    }
+
+    #[inline(always)]
+    fn complete<C: Chunk>(&self, step: &Step, addressed: C, lane: usize) -> C {
+        let mut at = addressed.plus(C::splat(step.fixed));
+        for (label, kind) in [
+            (step.hit, Kind::Hit),
+            (step.short, Kind::Short),
+            (step.long, Kind::Long),
+            (step.miss, step.level),
+            (step.translation, Kind::Translation),
+        ] {
+            if label > 0 {
+                at = at.plus(kept(label, &self.keep[kind as usize], lane));
+            }
+        }
+        for edge in [&self.line, &self.miss_room].into_iter().flatten() {
+            at = edge.later(at, lane);
+        }
+        for edge in self.forward.iter().flatten() {
+            let label = kept(edge.label, &self.keep[Kind::Forward as usize], lane);
+            let from = C::load(&edge.from[lane..]).plus(label);
+            at = at.max(from.and(C::load(&edge.keep[lane..])));
+        }
+        at
+    }
+
+    #[inline(always)]
+    fn commit<C: Chunk>(&self, to_retire: u32, step: &Step, completed: C, lane: usize) -> C {
+        let at = completed.plus(C::splat(to_retire)).max(C::load(&self.last[lane..]));
+        self.width.later(at, lane).plus(C::splat(step.late))
+    }
+}
+
+impl<const L: usize> Lanes<L> {
+    /// Adds a micro-op, some lanes at a time: as many as divide all of them.
+    #[inline(always)]
+    pub(super) fn advance<C: Chunk>(&mut self, step: &Step) {
+        let (arrived, dispatched, ready) = self.enter::<C>(step);
+        let keep = self.keeps.of(step.instruction);
+        let mut issued = ready;
+        match &mut self.ports {
+            Some(ports) if step.ports.0 != 0 => ports.take(&mut issued, step.ports),
+            Some(_) => {}
+            None => {
+                for lane in (0..L).step_by(C::LANES) {
+                    let wait = kept(step.contention, &keep[Kind::Ports as usize], lane);
+                    C::load(&ready[lane..]).plus(wait).store(&mut issued[lane..]);
+                }
+            }
+        }
+        let mut addressed = issued;
+        if let Some(walk) = step.walk {
+            let there = self.walkers.take(walk, &keep[Kind::Translation as usize], &issued);
+            if walk.holds_up {
+                addressed = there;
+            }
+        }
+        let rest = Rest::of(self, step, keep);
+        let (mut completed, mut committed) = ([0; L], [0; L]);
+        for lane in (0..L).step_by(C::LANES) {
+            let done = rest.complete(step, C::load(&addressed[lane..]), lane);
+            done.store(&mut completed[lane..]);
+            rest.commit(self.fixed.to_retire, step, done, lane).store(&mut committed[lane..]);
+        }
+        if let Some(cycles) = step.write {
+            self.write::<C>(cycles, step, &committed);
+        }
+        self.arrived.put(self.count, &arrived);
+        self.dispatched.put(self.count, &dispatched);
+        self.issued.put(self.count, &issued);
+        self.completed.put(self.count, &completed);
+        self.committed.put(self.count, &committed);
+        self.last = step.instruction;
+        self.count += 1;
+    }
+
+    /// When it is at hand, dispatched and ready.
+    #[inline(always)]
+    fn enter<C: Chunk>(&self, step: &Step) -> ([u32; L], [u32; L], [u32; L]) {
+        let (mut arrived, mut dispatched, mut ready) = ([0; L], [0; L], [self.fixed.to_issue; L]);
+        // The first begins the graph with its dispatch, and nobody is before it.
+        if self.count == 0 {
+            return (arrived, dispatched, ready);
+        }
+        let keep = self.keeps.of(step.instruction);
+        let arrival = Arrival::of(self, step, keep);
+        let dispatch = Dispatch::of(self, step, keep);
+        let dependence = &keep[Kind::Dependence as usize];
+        let makers = step.producers.iter().chain([&step.data]);
+        let completed = (&self.completed, self.count);
+        let wakeup = self.fixed.wakeup;
+        let mut operands = [Edge { from: &Node::<L>::NOTHING, label: 0, keep: dependence }; 5];
+        let mut some = 0;
+        for edge in makers.filter_map(|&from| Edge::found(completed, (from, wakeup), dependence)) {
+            operands[some] = edge;
+            some += 1;
+        }
+        for lane in (0..L).step_by(C::LANES) {
+            let at: C = arrival.time(step, lane);
+            at.store(&mut arrived[lane..]);
+            let at = dispatch.time(at, lane);
+            at.store(&mut dispatched[lane..]);
+            let mut at = at.plus(C::splat(self.fixed.to_issue));
+            for edge in operands.iter().take(some) {
+                at = match self.keeps_dependences {
+                    true => edge.always(at, lane),
+                    false => edge.later(at, lane),
+                };
+            }
+            at.store(&mut ready[lane..]);
+        }
+        (arrived, dispatched, ready)
+    }
+
+    /// Writes the store whose data has just retired.
+    #[inline(always)]
+    fn write<C: Chunk>(&mut self, cycles: u32, step: &Step, committed: &[u32; L]) {
+        let keep = self.keeps.of(step.instruction);
+        let misses = &keep[Kind::Line as usize];
+        let address = self.issued.before(self.count, 1);
+        let last = self.written.before(self.stores, 1).unwrap_or(&Node::<L>::NOTHING);
+        let ports = (self.fixed.stores_per_cycle, 1);
+        let ported = Edge::of((&self.written, self.stores), ports, &keep[Kind::Width as usize]);
+        let mut written = [0; L];
+        for lane in (0..L).step_by(C::LANES) {
+            let mut at = C::load(&committed[lane..]).plus(C::splat(1));
+            if let Some(address) = address {
+                // All of it goes with the misses: who hits writes within a cycle too.
+                at = at.max(C::load(&address[lane..]).plus(kept(cycles, misses, lane)));
+            }
+            at = ported.later(at.max(C::load(&last[lane..])), lane);
+            at.store(&mut written[lane..]);
+        }
+        self.written.put(self.stores, &written);
+        self.stores += 1;
+    }
+}
