@@ -53,6 +53,10 @@ pub fn examine(request: &Request<'_>) -> ProcedureReport {
         Some((samples, cycles)) => (by_step(graph, samples), cycles),
         None => (vec![0; graph.steps.len()], 1.0),
     };
+    let frequencies = match request.exact {
+        Some(_) => frequencies,
+        None => sampled_ran(frequencies, graph, &samples, cycles_each),
+    };
     let values = |list: &[Estimate]| list.iter().map(|it| it.value).collect::<Vec<f64>>();
     let (blocks, edges) = (values(&frequencies.blocks), values(&frequencies.edges));
     let happened = happened(request);
@@ -82,6 +86,24 @@ pub fn examine(request: &Request<'_>) -> ProcedureReport {
     let all: u64 = cells.iter().map(|cell| cell.samples).sum();
     report.summary = summarise(&cells, all, request.all_samples, cycles_each);
     report
+}
+
+/// A block that was sampled ran, whatever the flow makes of it: at most once a cycle of its samples.
+fn sampled_ran(
+    mut frequencies: Frequencies,
+    graph: &FlowGraph,
+    samples: &[u64],
+    cycles_each: f64,
+) -> Frequencies {
+    for (held, frequency) in graph.blocks.iter().zip(&mut frequencies.blocks) {
+        let sampled: u64 = samples.get(held.first..held.end).unwrap_or_default().iter().sum();
+        if sampled > 0 && frequency.value <= 0.0 {
+            let most = sampled as f64 * cycles_each;
+            let own = frequency.standard_uncertainty;
+            *frequency = Estimate::known(0.0, own.max(most));
+        }
+    }
+    frequencies
 }
 
 /// The same without a flow that binds blocks together: as if edges were missing.

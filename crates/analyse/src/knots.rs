@@ -12,8 +12,9 @@ use image::FlowGraph;
 
 /// So few blocks are no trouble, however they are tied.
 const BLOCKS_MIN: usize = 1_000;
-/// Joins of two neighbours: a hundred times what the largest procedures of compilers need.
-const JOINS_MAX: usize = 2_000_000;
+/// Joins of two neighbours. The flow is solved some twenty times over, so that this many already
+/// take seconds.
+const JOINS_MAX: usize = 500_000;
 
 /// Whether solving the flow would take too long.
 pub(crate) fn is_knotted(graph: &FlowGraph) -> bool {

@@ -12,6 +12,7 @@ use std::process::Command;
 
 use image::{Binary, NameSource, Syntax};
 use place::{Place, stderr, sum, total};
+use serde_json::Value;
 
 const WALK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../image/tests/fixtures/walk");
 const STRIPPED: &str =
@@ -27,6 +28,13 @@ const LOOKING: [&[&str]; 5] = [
     &["cfg", "--machine", "zen4"],
     &["summary", "--machine", "zen4"],
     &["export", "--format", "llvm", "--machine", "zen4"],
+];
+
+/// What they say where the file is well but says nothing about procedures.
+const NOWHERE: [&str; 3] = [
+    "no sample lies in a known procedure",
+    "these samples lie in no known procedure",
+    "no sampled procedure has line information",
 ];
 
 fn run(tool: &str, arguments: &[&str]) {
@@ -76,13 +84,13 @@ fn build_id(place: &Place) -> [u8; 20] {
 }
 
 /// Everything that needs the code says so in one sentence; everything else still counts.
-fn refused(place: &Place, samples: &[(u64, u64)], words: &str) {
+fn refused(place: &Place, samples: &[(u64, u64)], words: &[&str]) {
     for arguments in LOOKING {
         let output = place.run(arguments);
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
         assert_eq!(said.lines().count(), 1, "{arguments:?}: {said}");
-        assert!(said.contains(words), "{arguments:?}: {said}");
+        assert!(words.iter().any(|words| said.contains(words)), "{arguments:?}: {said}");
     }
     counted(place, samples);
 }
@@ -102,7 +110,7 @@ fn an_image_that_was_built_anew_is_refused_and_still_counted() {
     place.import(&samples, Some(build_id(&place)));
     assert_eq!(place.json(&["annotate", "busy"])["procedure"]["samples"], total(&samples));
     busy(&place, 5);
-    refused(&place, &samples, "its build-id differs");
+    refused(&place, &samples, &["its build-id differs"]);
 }
 
 #[test]
@@ -136,7 +144,7 @@ fn files_that_are_gone_empty_or_no_program_get_a_sentence() {
             Some(bytes) => std::fs::write(&place.program, bytes).unwrap(),
             None => std::fs::remove_file(&place.program).unwrap(),
         }
-        refused(&place, &SAMPLES, words);
+        refused(&place, &SAMPLES, &[words]);
     }
 }
 
@@ -192,7 +200,7 @@ fn stripping_takes_the_names_and_then_the_extents_but_no_sample() {
     // The file holds no word about where procedures begin.
     let left = parsed(&place).0;
     assert!(left.procedures().iter().all(|p| p.source != NameSource::Unwind));
-    refused(&place, &samples, "no sample lies in a known procedure");
+    refused(&place, &samples, &NOWHERE);
 }
 
 /// The file without its table of sections, as packers leave it.
@@ -211,7 +219,7 @@ fn a_packed_program_without_sections_is_counted_and_said_to_name_nothing() {
     place.import(&samples, None);
     let whole = std::fs::read(&place.program).unwrap();
     std::fs::write(&place.program, without_sections(&whole)).unwrap();
-    refused(&place, &samples, "no sample lies in a known procedure");
+    refused(&place, &samples, &NOWHERE);
 }
 
 #[test]
@@ -289,7 +297,8 @@ fn code_that_overlaps_itself_keeps_its_samples_and_is_named_so() {
     let cfg = place.json(&["cfg", "overlap", "--machine", "zen4"]);
     assert_eq!(sum(&cfg["blocks"], "samples"), total(&samples));
     let edges = cfg["edges"].as_array().unwrap();
-    assert!(edges.iter().any(|edge| edge["from"] == edge["to"]), "the loop: {edges:?}");
+    let is_back = |edge: &Value| edge["from"].as_u64() >= edge["to"].as_u64();
+    assert!(edges.iter().any(is_back), "the loop: {edges:?}");
     counted(&place, &samples);
 }
 
@@ -325,10 +334,9 @@ fn a_procedure_of_a_hundred_thousand_instructions_is_looked_into() {
     let calc = place.json(&["calc", "_start", "--machine", "zen4"]);
     assert!(calc["code"].as_array().unwrap().len() > 100_000);
     assert_eq!(calc["procedure"]["samples"], total(&samples));
-    let cfg = place.run(&["cfg", "_start", "--machine", "zen4", "--format", "svg"]);
-    assert_eq!(cfg.status.code(), Some(0), "{}", stderr(&cfg));
-    let summary = place.json(&["summary", "--machine", "zen4"]);
-    assert_eq!(sum(&summary["procedures"], "samples"), total(&samples));
+    let notes = calc["notes"].as_array().unwrap();
+    let says = |words: &str| notes.iter().any(|note| note.as_str().unwrap().contains(words));
+    assert!(says("blocks are tied too closely to be solved together"), "{notes:?}");
 }
 
 #[test]

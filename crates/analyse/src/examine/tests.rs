@@ -127,3 +127,15 @@ fn nothing_sampled_is_said_and_nothing_breaks() {
     assert!(report.notes.iter().any(|note| note.contains("no samples of time")));
     assert_eq!(report.instructions.len(), 9);
 }
+
+#[test]
+fn a_block_that_was_sampled_ran_whatever_the_flow_says() {
+    let graph = graph();
+    let never = vec![Estimate::exact(0.0); graph.blocks.len()];
+    let frequencies = Frequencies { blocks: never, edges: Vec::new(), least: Vec::new() };
+    let mut samples = vec![0; graph.steps.len()];
+    samples[0] = 3;
+    let found = sampled_ran(frequencies, &graph, &samples, PERIOD).blocks;
+    assert_eq!((found[0].value, found[0].standard_uncertainty), (0.0, 3.0 * PERIOD));
+    assert_eq!(found[1].standard_uncertainty, 0.0);
+}

@@ -6,7 +6,7 @@ use metrology::{Coverage, Estimate};
 use show::{Graph, Node, Way};
 
 use super::Drawn;
-use crate::examined::{executed, is_vague, least_of, mean_cpi, word};
+use crate::examined::{executed, is_vague, least_cpi, mean_cpi, word};
 use crate::sampled::Sampled;
 
 /// Instructions of a block that are drawn; a long block keeps its hottest end.
@@ -45,7 +45,7 @@ pub(super) fn title(k: usize, block: &BlockReport) -> String {
     let runs = ran(block.frequency);
     let actual = match block.actual_cpi {
         Some(actual) if is_vague(block.frequency) => {
-            let least = least_of(actual.value, block.frequency);
+            let least = least_cpi(actual, block);
             format!(", best {:.2}, actual at least {least:.2} CPI", block.best_cpi)
         }
         Some(actual) => format!(", best {:.2}, actual {:.2} CPI", block.best_cpi, actual.value),

@@ -7,7 +7,7 @@ use vocab::Count;
 
 use super::Drawn;
 use crate::database::notes as notes_section;
-use crate::examined::{block_cpi, frequency_cell, is_vague, least_of, word};
+use crate::examined::{block_cpi, frequency_cell, is_vague, least_cpi, word};
 use crate::run::tone;
 use crate::sampled::Sampled;
 
@@ -48,9 +48,10 @@ fn blocks(drawn: &Drawn) -> Section {
             Cell::Number(block.best_cpi, Unit::Number),
             block_cpi(block),
             match block.actual_cpi {
-                Some(it) if is_vague(block.frequency) => {
-                    Cell::text(format!("≥ {:.2}", least_of(it.value, block.frequency)))
-                }
+                Some(it) if is_vague(block.frequency) => match least_cpi(it, block) {
+                    least if least < 0.005 => Cell::text("–"),
+                    least => Cell::text(format!("≥ {least:.2}")),
+                },
                 Some(it) => Cell::text(format!("{:.2}", it.value)),
                 None => Cell::text("–"),
             },

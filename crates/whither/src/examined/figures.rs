@@ -33,13 +33,18 @@ pub(crate) fn least_of(cycles_each: f64, frequency: Estimate) -> f64 {
     cycles_each * frequency.value / most.max(f64::MIN_POSITIVE)
 }
 
-/// Cycles divided by a frequency.
-fn each_cell(cycles_each: Estimate, frequency: Estimate) -> Cell {
+/// The least that a block's cycles an instruction may be: no core is faster than its best case.
+pub(crate) fn least_cpi(cpi: Estimate, block: &BlockReport) -> f64 {
+    least_of(cpi.value, block.frequency).max(block.best_cpi)
+}
+
+/// Cycles divided by a frequency; they are at least `best` however often it was.
+fn each_cell(cycles_each: Estimate, frequency: Estimate, best: f64) -> Cell {
     let interval = cycles_each.interval(Coverage::P95);
     if !is_vague(frequency) {
         return Cell::Estimate(cycles_each.value, interval, Unit::Number);
     }
-    let low = least_of(cycles_each.value, frequency);
+    let low = least_of(cycles_each.value, frequency).max(best);
     let interval = Interval { low, high: f64::INFINITY, ..interval };
     Cell::AtLeast(cycles_each.value, interval, Unit::Number)
 }
@@ -47,13 +52,13 @@ fn each_cell(cycles_each: Estimate, frequency: Estimate) -> Cell {
 /// A block's cycles an instruction.
 pub(crate) fn block_cpi(block: &BlockReport) -> Cell {
     let unknown = || Cell::NotCounted("it may not have run".into());
-    block.actual_cpi.map_or_else(unknown, |cpi| each_cell(cpi, block.frequency))
+    block.actual_cpi.map_or_else(unknown, |cpi| each_cell(cpi, block.frequency, block.best_cpi))
 }
 
 /// An instruction's cycles each time it ran.
 pub(crate) fn instruction_cycles(it: &InstructionReport) -> Cell {
     let unknown = || Cell::NotCounted("it may not have run".into());
-    it.cpi.map_or_else(unknown, |cpi| each_cell(cpi, it.frequency))
+    it.cpi.map_or_else(unknown, |cpi| each_cell(cpi, it.frequency, 0.0))
 }
 
 /// Instructions that ran in a procedure. One wrong schedule misleads all its blocks alike, so that
@@ -74,7 +79,8 @@ pub(crate) fn mean_cpi(summary: &Summary, executed: Estimate) -> Cell {
     let value = cycles / executed.value;
     let of_samples = value / summary.actual.max(1.0).sqrt();
     let of_runs = value * executed.standard_uncertainty / executed.value;
-    each_cell(Estimate::known(value, of_samples.hypot(of_runs)), executed)
+    let best = summary.best_cpi().unwrap_or(0.0);
+    each_cell(Estimate::known(value, of_samples.hypot(of_runs)), executed, best)
 }
 
 /// `D-cache miss 10–40 %`: the cause that may have cost the most.
@@ -163,10 +169,11 @@ mod tests {
         let vague = Estimate::known(150.0, 100.0);
         assert_eq!(frequency_cell(vague).to_text(), "at most 346");
         let cycles = Estimate::known(6.0, 5.0);
-        assert_eq!(each_cell(cycles, vague).to_text(), "at least 2.601");
+        assert_eq!(each_cell(cycles, vague, 0.0).to_text(), "at least 2.601");
+        assert_eq!(each_cell(cycles, vague, 3.5).to_text(), "at least 3.500");
         let sure = Estimate::known(150.0, 1.5);
         assert_eq!(frequency_cell(sure).to_text(), "150 ± 2.0 %");
-        assert_eq!(each_cell(Estimate::known(6.0, 0.1), sure).to_text(), "6.000 ± 0.196");
+        assert_eq!(each_cell(Estimate::known(6.0, 0.1), sure, 7.0).to_text(), "6.000 ± 0.196");
         assert!(!is_vague(Estimate::exact(0.0)), "never is known exactly");
     }
 

@@ -102,7 +102,8 @@ fn procedures(job: &SummaryJob, sampled: &Sampled, parts: &Parts) -> Section {
 fn notes(job: &SummaryJob, sampled: &Sampled, parts: &Parts) -> Section {
     let mut notes = Vec::new();
     let told = Count(parts.whole.samples) + parts.without_code;
-    if told.as_f64() < job.cover * sampled.whole().as_f64() {
+    let is_cut = parts.parts.len() >= job.most;
+    if is_cut && told.as_f64() < job.cover * sampled.whole().as_f64() {
         notes.push(format!(
             "only the {} hottest procedures were examined: --most raises that",
             job.most
