@@ -8,6 +8,7 @@ use model::machine::{Machine, Order};
 
 use crate::code::Pieces;
 use crate::frequency::{Counted, Evidence, Frequencies, Ways, classes, estimate, trust};
+use crate::knots::is_knotted;
 use crate::plan::{Least, Plan};
 use crate::report::{
     BlockReport, EdgeReport, InstructionReport, ProcedureReport, StaticCause, StaticStall,
@@ -26,8 +27,14 @@ const STANDS_OUT: f64 = 1.0;
 /// How many standard deviations chance may add to a count.
 const CHANCE: f64 = 2.0;
 
+/// What a branch does where code overlaps.
+const OVERLAPS: &str = "into the middle of another instruction";
+
 /// Finds out how often everything ran, how long it took and who is to blame.
 pub fn examine(request: &Request<'_>) -> ProcedureReport {
+    if request.exact.is_none() && !request.graph.has_missing_edges() && is_knotted(request.graph) {
+        return examine_apart(request);
+    }
     let graph = request.graph;
     if graph.steps.len() > INSTRUCTIONS_MAX {
         let note = format!(
@@ -47,6 +54,10 @@ pub fn examine(request: &Request<'_>) -> ProcedureReport {
     let (samples, cycles_each) = match request.time() {
         Some((samples, cycles)) => (by_step(graph, samples), cycles),
         None => (vec![0; graph.steps.len()], 1.0),
+    };
+    let frequencies = match request.exact {
+        Some(_) => frequencies,
+        None => sampled_ran(frequencies, graph, &samples, cycles_each),
     };
     let values = |list: &[Estimate]| list.iter().map(|it| it.value).collect::<Vec<f64>>();
     let (blocks, edges) = (values(&frequencies.blocks), values(&frequencies.edges));
@@ -79,6 +90,40 @@ pub fn examine(request: &Request<'_>) -> ProcedureReport {
     report
 }
 
+/// A block that was sampled ran, whatever the flow makes of it: at most once a cycle of its samples.
+fn sampled_ran(
+    mut frequencies: Frequencies,
+    graph: &FlowGraph,
+    samples: &[u64],
+    cycles_each: f64,
+) -> Frequencies {
+    for (held, frequency) in graph.blocks.iter().zip(&mut frequencies.blocks) {
+        let sampled: u64 = samples.get(held.first..held.end).unwrap_or_default().iter().sum();
+        if sampled > 0 && frequency.value <= 0.0 {
+            let most = sampled as f64 * cycles_each;
+            let own = frequency.standard_uncertainty;
+            *frequency = Estimate::known(0.0, own.max(most));
+        }
+    }
+    frequencies
+}
+
+/// The same without a flow that binds blocks together: as if edges were missing.
+fn examine_apart(request: &Request<'_>) -> ProcedureReport {
+    let graph = FlowGraph { overlaps: 1, ..request.graph.clone() };
+    let mut report = examine(&Request { graph: &graph, ..request.clone() });
+    let blocks = graph.blocks.len();
+    report.notes.retain(|note| !note.contains(OVERLAPS));
+    report.notes.insert(
+        0,
+        format!(
+            "its {blocks} blocks are tied too closely to be solved together: every block is \
+             estimated by itself"
+        ),
+    );
+    report
+}
+
 /// One instruction's samples.
 struct Spot {
     step: usize,
@@ -90,21 +135,23 @@ struct Spot {
 fn notes(request: &Request<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     if !request.graph.unresolved.is_empty() {
-        notes.push(format!(
-            "{} indirect jumps lead where no table tells: every block is estimated by itself",
-            request.graph.unresolved.len()
-        ));
+        let jumps =
+            counted(request.graph.unresolved.len(), "indirect jump leads", "indirect jumps lead");
+        notes.push(format!("{jumps} where no table tells: every block is estimated by itself"));
     }
     if request.graph.overlaps > 0 {
-        notes.push(format!(
-            "{} branches lead into the middle of another instruction",
-            request.graph.overlaps
-        ));
+        let branches = counted(request.graph.overlaps, "branch leads", "branches lead");
+        notes.push(format!("{branches} {OVERLAPS}: every block is estimated by itself"));
     }
     if request.time().is_none() {
         notes.push("no samples of time: cycles are not known".to_owned());
     }
     notes
+}
+
+/// `1 branch leads`, `2 branches lead`.
+fn counted(number: usize, one: &str, more: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { more })
 }
 
 fn by_step(graph: &FlowGraph, samples: &Samples) -> Vec<u64> {

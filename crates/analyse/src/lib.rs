@@ -11,6 +11,7 @@
 //! Request: flow graph, code, machine, samples of one procedure
 //!   code    pieces that run straight through
 //!   plan    least cycles of every instruction, behind every predecessor
+//!   knots   whether the flow can be solved while somebody waits
 //!   frequency   classes ─► evidence by class ─► the nearest flow that balances, and its spread
 //!   stalls  what the least cycles leave; who can be proved innocent of it
 //!   summary the lines of the paper's figure 4
@@ -22,6 +23,7 @@ mod code;
 mod edge_samples;
 mod examine;
 mod frequency;
+mod knots;
 mod plan;
 mod report;
 mod request;

@@ -28,6 +28,8 @@ pub(crate) mod holds {
 
 const EXCLUDE_USER: u64 = 1 << 4;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
+/// The period is a rate.
+const FREQUENCY: u64 = 1 << 10;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
 /// The first published size of the structure; nothing is shorter.
 const SMALLEST: usize = 64;
@@ -37,6 +39,8 @@ const SMALLEST: usize = 64;
 pub struct RecordedEvent {
     /// Its name and code. The name is untrusted text.
     pub event: Event,
+    /// How many of it lie between two samples, where that is fixed; nanoseconds of a clock.
+    pub period: Option<u64>,
     pub(crate) sample_type: u64,
     pub(crate) read_format: u64,
     pub(crate) branch_sample_type: u64,
@@ -67,6 +71,7 @@ impl RecordedEvent {
         };
         Some(RecordedEvent {
             event: Event { name: plain_name(code), code, mode },
+            period: period(code, word(16)?, flags & FREQUENCY != 0),
             sample_type: word(24)?,
             read_format: word(32)?,
             branch_sample_type: word(72).unwrap_or(0),
@@ -81,6 +86,7 @@ impl RecordedEvent {
         let chain = if chains { holds::CALLCHAIN } else { 0 };
         RecordedEvent {
             event,
+            period: None,
             sample_type: holds::IP | holds::TID | holds::TIME | holds::CPU | chain,
             read_format: 0,
             branch_sample_type: 0,
@@ -113,6 +119,17 @@ impl RecordedEvent {
         let words = before.iter().filter(|&&bit| self.sample_type & bit != 0).count();
         (self.sample_type & holds::ID != 0).then_some(words * 8)
     }
+}
+
+/// The kernel's clocks keep a rate by a fixed period; every other event's period follows its rate.
+fn period(code: EventCode, told: u64, is_rate: bool) -> Option<u64> {
+    let is_clock = code.kind == 1 && code.config <= 1;
+    match (is_rate, is_clock) {
+        (false, _) => Some(told),
+        (true, true) => 1_000_000_000_u64.checked_div(told),
+        (true, false) => None,
+    }
+    .filter(|&period| period > 0)
 }
 
 /// The kernel's names, for recordings that carry none.

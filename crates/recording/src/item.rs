@@ -58,6 +58,8 @@ pub struct Sample {
     pub branches: Vec<RawBranch>,
     /// What a sampled load met.
     pub load: Option<RawLoad>,
+    /// How many of the event it stands for, where the recording says so of each.
+    pub period: Option<u64>,
 }
 
 /// A branch as the processor recorded it.

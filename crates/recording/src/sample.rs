@@ -40,9 +40,10 @@ pub(crate) fn parse(event: &RecordedEvent, misc: u16, body: &[u8]) -> Option<(u6
     let pc = word(&mut from, holds::IP)?;
     let pid = word(&mut from, holds::TID)?.unwrap_or(0) as u32;
     let time_ns = word(&mut from, holds::TIME)?.unwrap_or(0);
-    for bit in [holds::ADDR, holds::ID, holds::STREAM_ID, holds::CPU, holds::PERIOD] {
+    for bit in [holds::ADDR, holds::ID, holds::STREAM_ID, holds::CPU] {
         word(&mut from, bit)?;
     }
+    let period = word(&mut from, holds::PERIOD)?;
     if has(holds::READ) {
         skip_read(&mut from, event.read_format)?;
     }
@@ -59,7 +60,7 @@ pub(crate) fn parse(event: &RecordedEvent, misc: u16, body: &[u8]) -> Option<(u6
     };
     let load = load(&mut from, event)?;
     let pc = Pc(pc.unwrap_or(0));
-    Some((time_ns, Sample { mode, pid: Pid(pid), pc, chain, branches, load }))
+    Some((time_ns, Sample { mode, pid: Pid(pid), pc, chain, branches, load, period }))
 }
 
 fn skip_read(from: &mut Cursor<'_>, format: u64) -> Option<()> {

@@ -57,7 +57,8 @@ fn every_row_of_the_page_is_listed() {
         mux-alias ssb-modes ssb-overhead ssb-gcc measure-suite measure-metrics dcpi-copy \
         freq-inorder freq-ooo freq-samples edges-inorder edges-ooo culprits attribution \
         dcpi-overhead dcpi-space dcpi-table icost-4a icost-4b icost-4c icost-window \
-        icost-accuracy model-speed model-accuracy model-agreement peers shares";
+        icost-accuracy model-speed model-accuracy model-agreement peers shares freq-native \
+        time-overlap";
     assert_eq!(names, expected.split_whitespace().collect::<Vec<_>>());
 }
 

@@ -42,6 +42,11 @@ pub enum Cell {
     Number(f64, Unit),
     /// An estimate with its interval.
     Estimate(f64, Interval, Unit),
+    /// An estimate whose interval reaches nothing: text says no more than that it is `at most` the
+    /// upper end. In JSON an estimate like any other.
+    AtMost(f64, Interval, Unit),
+    /// An estimate without an upper end: text says that it is `at least` the lower one.
+    AtLeast(f64, Interval, Unit),
     /// Something that could not be counted, and why.
     NotCounted(String),
     /// Yes or no.
@@ -72,6 +77,8 @@ impl Cell {
             Cell::Hex(value) => format!("{value:#x}"),
             Cell::Number(value, unit) => number(*value, *unit),
             Cell::Estimate(value, interval, unit) => estimate(*value, *interval, *unit),
+            Cell::AtMost(_, interval, unit) => format!("at most {}", number(interval.high, *unit)),
+            Cell::AtLeast(_, interval, unit) => format!("at least {}", number(interval.low, *unit)),
             Cell::NotCounted(why) => format!("not counted: {}", clean(why)),
             Cell::Flag(flag) => if *flag { "yes" } else { "no" }.to_owned(),
             Cell::Empty => String::new(),
@@ -176,6 +183,14 @@ mod tests {
         assert_eq!(Cell::Number(-0.043, Unit::Share).to_text(), "-4.3 %");
         let interval = Interval { low: -7000.0, high: 7002.0, coverage: Coverage::P95 };
         assert_eq!(Cell::Estimate(1.0, interval, Unit::Count).to_text(), "1 ± 7,001");
+    }
+
+    #[test]
+    fn what_only_bounds_is_written_as_a_bound() {
+        let interval = Interval { low: -700.0, high: 1200.4, coverage: Coverage::P95 };
+        assert_eq!(Cell::AtMost(250.0, interval, Unit::Count).to_text(), "at most 1,200");
+        let interval = Interval { low: 0.25, high: f64::INFINITY, coverage: Coverage::P95 };
+        assert_eq!(Cell::AtLeast(3.0, interval, Unit::Number).to_text(), "at least 0.250");
     }
 
     #[test]

@@ -53,7 +53,9 @@ fn cell(cell: &Cell) -> Value {
         Cell::Count(count) => json!(count.0),
         Cell::Hex(value) => json!(format!("{value:#x}")),
         Cell::Number(value, _) => json!(value),
-        Cell::Estimate(value, interval, _) => json!({
+        Cell::Estimate(value, interval, _)
+        | Cell::AtMost(value, interval, _)
+        | Cell::AtLeast(value, interval, _) => json!({
             "value": value,
             "low": interval.low,
             "high": interval.high,

@@ -119,6 +119,11 @@ impl EpochEntry {
         self.manifest.events.iter().map(|event| event.label.as_str()).collect()
     }
 
+    /// Whether an event of this name, in whatever mode, is among those of the epoch.
+    pub fn samples(&self, event: &str) -> bool {
+        self.manifest.events.iter().any(|stored| stored.name == event)
+    }
+
     /// Only what was appended between two times: whole appends that overlap them.
     pub fn between(&self, since_unix_ns: u64, until_unix_ns: u64) -> EpochEntry {
         let mut part = self.clone();

@@ -48,6 +48,10 @@ pub struct Facts {
     pub modelled: Option<ModelledBy>,
     /// How long a time slice is, where time is kept apart.
     pub slice_ns: Option<u64>,
+    /// How many of an event a sample stands for on average, by the event's name, where that is
+    /// known; nanoseconds of a clock. Epochs that were written before it was kept have none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub periods: BTreeMap<String, u64>,
 }
 
 impl Facts {

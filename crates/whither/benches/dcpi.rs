@@ -1,45 +1,128 @@
-//! How long it takes to look into a large program, beside `perf annotate` on the same samples.
+//! How long it takes to look into large programs, beside `perf annotate` on the same samples.
 //!
-//! `cargo bench -p whither --bench dcpi [-- PREPROCESSED.i]` records cc1 with perf, imports the
-//! recording, and prints: `calc` of the hottest procedure, `annotate --all`, `summary`, each with its
-//! peak of memory; then perf's time. Nothing is judged here: the figures are the machine's.
+//! `cargo bench -p whither --bench dcpi [-- PREPROCESSED.i]` prints four figures with the goals that
+//! they are read against. Nothing is judged here: the figures are the machine's.
+//!
+//! ```text
+//! suite      every procedure of the suite's binaries: flow, schedule, frequencies
+//! calc       the hottest procedure of cc1, its file not in memory
+//! annotate   every sampled procedure of cc1: whither, perf, whither again
+//! memory     the most that any command had on cc1
+//! ```
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench may end here")]
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// perf is stopped after this many times what whither took: by then the answer is known.
-const PATIENCE: f64 = 40.0;
+use analyse::{Request, Sampled, Samples};
+use image::{Binary, Callees};
+use model::machine::Machine;
+
+/// perf is stopped after this long: by then the answer is known.
+const PATIENCE: Duration = Duration::from_secs(900);
+/// How often each of ours runs.
+const RUNS: usize = 5;
 
 fn main() {
+    suite();
     let Some(cc1) = cc1() else {
-        println!("skipped: there is no cc1 (gcc -print-prog-name=cc1)");
+        println!("cc1: there is none (gcc -print-prog-name=cc1); the rest is skipped");
         return;
     };
     if Command::new("perf").arg("--version").output().is_err() {
-        println!("skipped: there is no perf");
+        println!("perf: there is none; the rest is skipped");
         return;
     }
     let folder = std::env::temp_dir().join(format!("whither-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let asked = std::env::args().skip(1).find(|word| !word.starts_with('-')).map(PathBuf::from);
-    let source = asked.unwrap_or_else(|| made_source(&folder));
+    let source = asked.or_else(preprocessed).unwrap_or_else(|| made_source(&folder));
     record(&folder, &cc1, &source);
-    let calc = whither(&folder, &["calc", "--image", "cc1"]);
-    let annotate = whither(&folder, &["annotate", "--all", "--image", "cc1"]);
-    whither(&folder, &["summary", "--image", "cc1"]);
-    println!("calc of the hottest procedure: {:.2} s", calc.as_secs_f64());
-    beside_perf(&folder, annotate);
+    beside_perf(&folder, &cc1);
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The programs that the suite's commands name, each once.
+fn binaries() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let files = std::fs::read_dir(root().join("suite/programs")).unwrap();
+    let mut files: Vec<PathBuf> = files.filter_map(|file| Some(file.ok()?.path())).collect();
+    files.sort();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        let command = text.lines().find_map(|line| line.strip_prefix("command = [\""));
+        let Some(word) = command.and_then(|rest| rest.split('"').next()) else { continue };
+        let name = file.file_stem().unwrap_or_default();
+        let places = [
+            PathBuf::from(word),
+            root().join("target/suite/programs").join(name).join(word),
+            Path::new("/usr/bin").join(word),
+            Path::new("/usr/games").join(word),
+        ];
+        let place = places.into_iter().find(|place| place.is_file());
+        found.extend(place.and_then(|place| place.canonicalize().ok()));
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Every procedure of every binary, with a sample at each of its blocks.
+fn suite() {
+    let binaries = binaries();
+    let machine = Machine::named("zen4").unwrap();
+    let began = Instant::now();
+    let (mut procedures, mut instructions) = (0, 0);
+    for path in &binaries {
+        let bytes = std::fs::read(path).unwrap();
+        let Ok(binary) = Binary::parse(&bytes) else { continue };
+        let callees = Callees::new(&binary, &bytes);
+        for procedure in binary.procedures().iter() {
+            let Some((graph, parts)) = callees.flow_and_parts_of(procedure) else { continue };
+            let first = |block: &image::Block| Some((graph.steps.get(block.first)?.address, 1));
+            let at: BTreeMap<u64, u64> = graph.blocks.iter().filter_map(first).collect();
+            let samples =
+                [Samples { event: Sampled::Cycles, period: 1000.0, is_precise: false, at }];
+            let report = analyse::examine(&Request {
+                graph: &graph,
+                parts: &parts,
+                machine: &machine,
+                samples: &samples,
+                branches: None,
+                edge_samples: None,
+                exact: None,
+                all_samples: 1,
+            });
+            procedures += 1;
+            instructions += report.instructions.len();
+        }
+    }
+    println!(
+        "suite     {} binaries, {procedures} procedures, {instructions} instructions analysed: \
+         {:.1} s (goal: at most 10 s)",
+        binaries.len(),
+        began.elapsed().as_secs_f64()
+    );
 }
 
 fn cc1() -> Option<PathBuf> {
     let output = Command::new("gcc").arg("-print-prog-name=cc1").output().ok()?;
     let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
     path.is_absolute().then_some(path)
+}
+
+/// The suite's own input, where it has been made.
+fn preprocessed() -> Option<PathBuf> {
+    let folder = root().join("target/suite/programs/cc1");
+    ["full.i", "standard.i"].iter().map(|name| folder.join(name)).find(|path| path.is_file())
 }
 
 /// A few thousand procedures with loops, branches and tables: enough to keep every pass busy.
@@ -65,7 +148,7 @@ fn record(folder: &Path, cc1: &Path, source: &Path) {
         .args(["record", "-q", "-F", "997", "-o"])
         .arg(&data)
         .arg(cc1)
-        .args(["-quiet", "-O2", "-o", "/dev/null"])
+        .args(["-quiet", "-fpreprocessed", "-O2", "-o", "/dev/null"])
         .arg(source)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -75,33 +158,30 @@ fn record(folder: &Path, cc1: &Path, source: &Path) {
     whither(folder, &["import", data.to_str().unwrap()]);
 }
 
-/// Runs whither and prints how long it took and the most memory that it had.
-fn whither(folder: &Path, arguments: &[&str]) -> Duration {
+/// What a command took.
+#[derive(Clone, Copy)]
+struct Took {
+    wall: Duration,
+    peak_kib: u64,
+}
+
+/// Runs a command to its end, or stops it when patience is over.
+fn timed(command: &mut Command) -> (Took, bool) {
     let began = Instant::now();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_whither"))
-        .args(arguments)
-        .env("WHITHER_DB", folder.join("db"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let pid = child.id();
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let mut peak_kib = 0;
-    let status = loop {
+    loop {
         if let Some(status) = child.try_wait().unwrap() {
-            break status;
+            return (Took { wall: began.elapsed(), peak_kib }, status.success());
         }
-        peak_kib = peak(pid).unwrap_or(0).max(peak_kib);
-        std::thread::sleep(Duration::from_millis(5));
-    };
-    let took = began.elapsed();
-    let mib = peak_kib / 1024;
-    println!(
-        "whither {}: {:.2} s, {mib} MiB, {status}",
-        arguments.first().unwrap_or(&""),
-        took.as_secs_f64()
-    );
-    took
+        if began.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            return (Took { wall: began.elapsed(), peak_kib }, false);
+        }
+        peak_kib = peak(child.id()).unwrap_or(0).max(peak_kib);
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// The most memory that a process had so far.
@@ -111,32 +191,66 @@ fn peak(pid: u32) -> Option<u64> {
     line.trim().trim_end_matches(" kB").parse().ok()
 }
 
-fn beside_perf(folder: &Path, ours: Duration) {
-    let began = Instant::now();
-    let mut perf = Command::new("perf")
-        .args(["annotate", "--stdio", "-q", "-i"])
-        .arg(folder.join("perf.data"))
-        .args(["--dsos", "cc1"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
+fn whither(folder: &Path, arguments: &[&str]) -> Took {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_whither"));
+    let (took, is_well) = timed(command.args(arguments).env("WHITHER_DB", folder.join("db")));
+    assert!(is_well, "whither {arguments:?} failed");
+    took
+}
+
+fn median(mut times: Vec<f64>) -> (f64, f64, f64) {
+    times.sort_by(f64::total_cmp);
+    (times[times.len() / 2], times[0], times[times.len() - 1])
+}
+
+/// Lets go of a file's pages, as far as nobody has them mapped.
+fn forget(path: &Path) {
+    let from = format!("if={}", path.display());
+    let _ = Command::new("dd").args([&from, "iflag=nocache", "count=0"]).output();
+}
+
+fn sampled_procedures(folder: &Path) -> usize {
+    let output = Command::new(env!("CARGO_BIN_EXE_whither"))
+        .args(["--json", "prof", "by", "procedure", "--image", "cc1"])
+        .env("WHITHER_DB", folder.join("db"))
+        .output()
         .unwrap();
-    let limit = ours.mul_f64(PATIENCE).max(Duration::from_secs(20));
-    let ended = loop {
-        if perf.try_wait().unwrap().is_some() {
-            break true;
-        }
-        if began.elapsed() > limit {
-            perf.kill().unwrap();
-            perf.wait().unwrap();
-            break false;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    };
-    let ratio = began.elapsed().as_secs_f64() / ours.as_secs_f64();
-    let (how, least) = if ended { ("took", "") } else { ("was stopped after", "at least ") };
+    let view: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    view["rows"].as_array().map_or(0, Vec::len)
+}
+
+fn beside_perf(folder: &Path, cc1: &Path) {
+    let seconds = |took: &Took| took.wall.as_secs_f64();
+    let calc: Vec<Took> = (0..RUNS)
+        .map(|_| {
+            forget(cc1);
+            whither(folder, &["calc", "--image", "cc1"])
+        })
+        .collect();
+    let (middle, least, most) = median(calc.iter().map(seconds).collect());
     println!(
-        "perf annotate --stdio {how} {:.1} s: {least}{ratio:.1} times whither annotate --all",
-        began.elapsed().as_secs_f64()
+        "calc      the hottest procedure of cc1, cold: {middle:.2} s, {least:.2} to {most:.2} over \
+         {RUNS} (goal: at most 1 s)"
+    );
+    let annotate = || whither(folder, &["annotate", "--all", "--image", "cc1"]);
+    let mut ours: Vec<Took> = (0..RUNS / 2 + 1).map(|_| annotate()).collect();
+    let mut perf = Command::new("perf");
+    perf.args(["annotate", "--stdio", "-q", "--dsos", "cc1", "-i"]).arg(folder.join("perf.data"));
+    let (theirs, is_ended) = timed(&mut perf);
+    ours.extend((0..RUNS / 2).map(|_| annotate()));
+    let (middle, least, most) = median(ours.iter().map(seconds).collect());
+    let (how, at_least) = if is_ended { ("took", "") } else { ("was stopped after", "at least ") };
+    println!(
+        "annotate  {} sampled procedures of cc1: {middle:.2} s, {least:.2} to {most:.2} over \
+         {RUNS}; perf annotate --stdio {how} {:.1} s: {at_least}{:.1} times (goal: at least 10)",
+        sampled_procedures(folder),
+        seconds(&theirs),
+        seconds(&theirs) / middle
+    );
+    let summary = whither(folder, &["summary", "--image", "cc1"]);
+    let peaks = calc.iter().chain(&ours).chain([&summary]).map(|took| took.peak_kib);
+    println!(
+        "memory    the most of calc, annotate --all and summary on cc1: {} MB (goal: at most 500)",
+        peaks.max().unwrap_or(0) * 1024 / 1_000_000
     );
 }

@@ -6,143 +6,19 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end here")]
 
 mod golden;
+mod place;
 
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::io::Read;
+use std::process::Command;
 
 use serde_json::Value;
 
+use place::{Place, stderr, sum};
+
 const WALK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../image/tests/fixtures/walk");
-const STRIPPED: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../image/tests/fixtures/walk-stripped");
-/// Where walk's file is mapped: its addresses are those of the linker.
-const BASE: u64 = 0x40_0000;
 /// (offset, samples): the loop of walk, a little of fill.
 const SAMPLES: [(u64, u64); 7] =
     [(0x160, 10), (0x163, 40), (0x167, 12), (0x16a, 130), (0x16e, 50), (0x188, 3), (0x18f, 15)];
-
-/// A database and a program of this test's own.
-struct Place {
-    folder: PathBuf,
-    program: PathBuf,
-}
-
-impl Place {
-    fn new(program: &str) -> Place {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("whither-dcpi-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).unwrap();
-        let copy = folder.join("walk");
-        std::fs::copy(program, &copy).unwrap();
-        Place { folder, program: copy }
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_whither"))
-            .args(arguments)
-            .env("WHITHER_DB", self.folder.join("db"))
-            .output()
-            .unwrap()
-    }
-
-    fn json(&self, arguments: &[&str]) -> Value {
-        let output = self.run(&[&["--json"], arguments].concat());
-        let said = if output.stdout.is_empty() { &output.stderr } else { &output.stdout };
-        let text = String::from_utf8_lossy(said);
-        serde_json::from_str(text.lines().last().unwrap()).unwrap_or_else(|_| panic!("{text}"))
-    }
-
-    /// The text, from a heading on: what is before depends on the day.
-    fn text(&self, arguments: &[&str], from: &str) -> String {
-        let output = self.run(arguments);
-        let text = String::from_utf8(output.stdout).unwrap();
-        let at = text.find(from).unwrap_or_else(|| panic!("{text} {:?}", output.stderr));
-        text[at..].replace(self.program.to_str().unwrap(), "WALK")
-    }
-
-    fn import(&self, samples: &[(u64, u64)], build_id: Option<[u8; 20]>) {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_whither"))
-            .args(["import", "-", "--host", host().as_str()])
-            .env("WHITHER_DB", self.folder.join("db"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let recording = recording(&self.program, samples, build_id);
-        child.stdin.take().unwrap().write_all(&recording).unwrap();
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-fn host() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap().trim().to_owned()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn words(numbers: &[u64]) -> Vec<u8> {
-    numbers.iter().flat_map(|word| word.to_le_bytes()).collect()
-}
-
-fn record(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
-    let mut bytes = kind.to_le_bytes().to_vec();
-    bytes.extend(misc.to_le_bytes());
-    bytes.extend((8 + body.len() as u16).to_le_bytes());
-    bytes.extend(body);
-    bytes
-}
-
-/// A recording in the form of a pipe: cycles every 1000, one map, the samples.
-fn recording(program: &Path, samples: &[(u64, u64)], build_id: Option<[u8; 20]>) -> Vec<u8> {
-    let mut bytes = b"PERFILE2".to_vec();
-    bytes.extend(words(&[16]));
-    bytes.extend(record(64, 0, &words(&[64 << 32, 0, 1000, 0b111, 0, 0, 0, 0])));
-    let mut map = words(&[7 | 7 << 32, BASE, 0x1000, 0]);
-    let (kind, misc) = match build_id {
-        None => (1, 2),
-        Some(id) => {
-            map.extend([20, 0, 0, 0]);
-            map.extend(id);
-            map.extend([5, 0, 0, 0, 2, 0, 0, 0]);
-            (10, 2 | 1 << 14)
-        }
-    };
-    let mut path = program.to_str().unwrap().as_bytes().to_vec();
-    path.push(0);
-    path.resize(path.len().next_multiple_of(8), 0);
-    map.extend(path);
-    bytes.extend(record(kind, misc, &map));
-    let mut time = 10;
-    for &(offset, count) in samples {
-        for _ in 0..count {
-            time += 1;
-            bytes.extend(record(9, 2, &words(&[BASE + offset, 7 | 7 << 32, time])));
-        }
-    }
-    bytes
-}
-
-fn total(samples: &[(u64, u64)]) -> u64 {
-    samples.iter().map(|(_, count)| count).sum()
-}
-
-fn sum(rows: &Value, key: &str) -> u64 {
-    rows.as_array().unwrap().iter().filter_map(|row| row[key].as_u64()).sum()
-}
 
 #[test]
 fn annotate_shows_every_sample_at_its_instruction_and_its_line() {
@@ -195,6 +71,7 @@ fn calc_accounts_for_every_cycle() {
     for words in ["*** Best-case", "*** Actual", "D-cache miss", "Total tallied", "100.0 %"] {
         assert!(text.contains(words), "{words}: {text}");
     }
+    golden::check("calc.txt", &text);
 }
 
 #[test]
@@ -206,6 +83,8 @@ fn summary_weighs_procedures_by_their_samples() {
     let rows = view["summary"].as_array().unwrap();
     let tallied = rows.iter().find(|row| row["key"] == "total_tallied").unwrap();
     assert!((tallied["share_max"].as_f64().unwrap() - 1.0).abs() < 1e-9);
+    let text = place.text(&["summary", "--cover", "100%", "--machine", "zen4"], "WHERE");
+    golden::check("summary.txt", &text);
 }
 
 #[test]
@@ -217,6 +96,7 @@ fn the_flow_graph_is_drawn_whole() {
     assert_eq!(sum(&view["blocks"], "samples"), 242);
     let edges = view["edges"].as_array().unwrap();
     assert!(edges.iter().any(|edge| edge["from"] == edge["to"]), "the loop leads to itself");
+    golden::check("cfg.txt", &place.text(&["cfg", "walk", "--machine", "zen4"], "BLOCKS"));
     let picture = place.folder.join("walk.svg");
     place.run(&["cfg", "walk", "--machine", "zen4", "-o", picture.to_str().unwrap()]);
     let svg = std::fs::read_to_string(picture).unwrap();
@@ -456,62 +336,6 @@ fn count_is_exact() {
         view["run"]["instructions"].as_u64().unwrap()
     );
     assert_eq!(view["run"]["taken"], 3999 + 63);
-}
-
-#[test]
-fn an_image_that_changed_is_refused_and_still_counted() {
-    let place = Place::new(WALK);
-    place.import(&SAMPLES, Some([7; 20]));
-    for command in ["annotate", "calc", "cfg"] {
-        let output = place.run(&[command, "walk"]);
-        assert_eq!(output.status.code(), Some(1), "{command}");
-        let said = stderr(&output);
-        assert!(said.contains("its build-id differs") && said.contains("still counts"), "{said}");
-    }
-    let prof = place.json(&["prof", "by", "image"]);
-    assert_eq!(sum(&prof["rows"], "samples"), 260);
-}
-
-#[test]
-fn files_that_are_gone_cut_short_or_packed_get_a_sentence() {
-    let place = Place::new(WALK);
-    place.import(&SAMPLES, None);
-    let whole = std::fs::read(WALK).unwrap();
-    let mut packed = b"\x7fELF\x02\x01\x01".to_vec();
-    packed.resize(4096, 0xaa);
-    for (bytes, words) in [
-        (Some(&whole[..40]), "ends before"),
-        (Some(&b"UPX!"[..]), "not an ELF file"),
-        (Some(&b""[..]), "empty"),
-        (Some(&packed[..]), "cannot be"),
-        (None, "No such file"),
-    ] {
-        match bytes {
-            Some(bytes) => std::fs::write(&place.program, bytes).unwrap(),
-            None => std::fs::remove_file(&place.program).unwrap(),
-        }
-        for command in ["annotate", "calc", "summary"] {
-            let output = place.run(&[command]);
-            let said = stderr(&output);
-            assert_eq!(output.status.code(), Some(1), "{command}: {said}");
-            assert_eq!(said.lines().count(), 1, "{said}");
-            assert!(said.contains(words), "{command}: {said}");
-        }
-        let prof = place.json(&["prof"]);
-        assert_eq!(sum(&prof["rows"], "samples"), total(&SAMPLES));
-    }
-}
-
-#[test]
-fn a_stripped_program_has_its_procedures_from_the_unwind_table() {
-    let place = Place::new(STRIPPED);
-    place.import(&SAMPLES, None);
-    let view = place.json(&["annotate"]);
-    assert_eq!(view["procedure"]["procedure"], "walk+0x150");
-    assert_eq!(view["procedure"]["named_by"], "unwind table");
-    assert_eq!(view["procedure"]["samples"], 242);
-    // By any place in it.
-    assert_eq!(place.json(&["calc", "walk+0x16a"])["procedure"]["samples"], 242);
 }
 
 #[test]

@@ -190,3 +190,15 @@ fn who_cannot_be_ruled_out_is_named_where_noise_may_hide_a_stall() {
     let load = report.at(START).unwrap();
     assert!(load.suspects.is_empty(), "its stall stands out: it has culprits");
 }
+
+#[test]
+fn a_block_that_was_sampled_ran_whatever_the_flow_says() {
+    let graph = graph();
+    let never = vec![Estimate::exact(0.0); graph.blocks.len()];
+    let frequencies = Frequencies { blocks: never, edges: Vec::new(), least: Vec::new() };
+    let mut samples = vec![0; graph.steps.len()];
+    samples[0] = 3;
+    let found = sampled_ran(frequencies, &graph, &samples, PERIOD).blocks;
+    assert_eq!((found[0].value, found[0].standard_uncertainty), (0.0, 3.0 * PERIOD));
+    assert_eq!(found[1].standard_uncertainty, 0.0);
+}

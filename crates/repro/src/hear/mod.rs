@@ -20,6 +20,7 @@ use tracer::trace::Audience;
 use crate::agreement::{Listeners, Question};
 use crate::context::Context;
 use crate::mux::truth::Loggers;
+use crate::native::Counted;
 use crate::run::{self, Outcome, Task, Wrap};
 use crate::witness::Witnesses;
 
@@ -36,6 +37,8 @@ pub(crate) static PLUGIN: &[u8] = include_bytes!(env!("WHITHER_PLUGIN"));
 pub enum Ask {
     /// How many instructions it runs: a number.
     Instructions,
+    /// How often every instruction ran: a `native::Counted`.
+    Counts,
     /// How the cores agree on it: an `agreement::Answer`.
     Agreement(Question),
     /// What idealising saves on the graph and really: an `idealise::Answer`.
@@ -136,6 +139,12 @@ fn answer(ask: Ask, launch: Launch) -> Result<(String, ExitStatus), String> {
             let finished = launched(Launch { listener, ..launch })?;
             let count: u64 = instructions(&finished);
             Ok((count.to_string(), finished.status))
+        }
+        Ask::Counts => {
+            let listener = Listener::Tally { counts_accesses: false };
+            let finished = launched(Launch { listener, ..launch })?;
+            let text = serde_json::to_string(&Counted::of(&finished)).map_err(said)?;
+            Ok((text, finished.status))
         }
         Ask::Trace(path) => {
             let finished = launched(Launch { listener: Listener::Trace(path), ..launch })?;

@@ -1,6 +1,12 @@
 //! Cycles of the machine itself, without a PMU: CPU time times the core's clock, as `host` tells it.
 
+mod counted;
+mod sampled;
+
 use std::path::Path;
+
+pub use counted::{Counted, counted};
+pub use sampled::{Sampled, sampled};
 
 pub use host::{Bracketed, Kept, Pinned, bracketed, clock_hz, repeat};
 

@@ -25,6 +25,7 @@ mod mux_series;
 mod mux_sweep;
 mod mux_threads;
 mod mux_total;
+mod native;
 mod peers;
 mod shares;
 mod ssb_gcc;
@@ -94,6 +95,8 @@ pub const ROWS: &[Row] = &[
     Row { name: "culprits", run: culprits::run, smoke: Some(culprits::smoke) },
     Row { name: "attribution", run: attribution::run, smoke: Some(attribution::smoke) },
     Row { name: "shares", run: shares::run, smoke: None },
+    Row { name: "freq-native", run: native::run_frequency, smoke: None },
+    Row { name: "time-overlap", run: native::run_overlap, smoke: None },
     Row { name: "ssb-gcc", run: ssb_gcc::run, smoke: None },
     Row { name: "dcpi-overhead", run: dcpi_overhead::run, smoke: None },
     Row { name: "dcpi-space", run: dcpi_space::run, smoke: Some(dcpi_space::smoke) },

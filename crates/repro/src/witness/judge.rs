@@ -106,13 +106,15 @@ pub struct Frequencies {
     pub edges: Within,
     /// Samples in no procedure, which nobody estimates: they count as far off.
     pub outside: u64,
+    /// Samples of instructions that the counted run never ran: there is no truth to judge by.
+    pub unran: u64,
 }
 
 /// Judges every procedure of a program.
 pub fn judge_frequencies(program: &Program, used: Use) -> Frequencies {
     let mut found = Frequencies::default();
     found.outside = program.examine(used, |examined| {
-        instructions(examined, &mut found.instructions);
+        instructions(examined, &mut found);
         edges(examined, &mut found.edges);
     });
     let outside = found.outside as f64;
@@ -121,7 +123,7 @@ pub fn judge_frequencies(program: &Program, used: Use) -> Frequencies {
     found
 }
 
-fn instructions(examined: &Examined<'_>, within: &mut Within) {
+fn instructions(examined: &Examined<'_>, found: &mut Frequencies) {
     let used = examined.used;
     let classes = classes(&examined.graph);
     let mut sampled = vec![0.0; classes.count];
@@ -145,7 +147,12 @@ fn instructions(examined: &Examined<'_>, within: &mut Within) {
         if weight == 0.0 {
             continue;
         }
-        let error = it.frequency.value / seen.1.max(1) as f64 - 1.0;
+        if seen.1 == 0 {
+            found.unran += weight as u64;
+            continue;
+        }
+        let error = it.frequency.value / seen.1 as f64 - 1.0;
+        let within = &mut found.instructions;
         within.add(weight, error, it.confidence);
         let class = classes.of_block.get(it.block).copied().unwrap_or(0);
         within.add_floor(weight, sampled.get(class).copied().unwrap_or(0.0));

@@ -29,7 +29,7 @@ use tracer::stream::{InstructionStream, Recorded};
 pub use blame::{Blamed, CodeStalls, correlation, culprit_of, judge_culprits};
 pub use judge::{Frequencies, Within, judge_frequencies};
 pub use listen::Witnesses;
-pub use procedures::{Examined, Program, Use, load};
+pub use procedures::{Examined, Program, Use, load, of_clock};
 pub use watch::{GAP_CYCLES, LINES, Line, STACK};
 
 use crate::context::Context;

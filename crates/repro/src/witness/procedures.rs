@@ -62,6 +62,8 @@ pub struct Program {
     pub machine: Machine,
     /// Mean periods of the samples.
     pub periods: Periods,
+    /// What the samples of time count.
+    time: Sampled,
     /// How many seeds there are.
     pub seeds: usize,
     images: Vec<Loaded>,
@@ -91,8 +93,28 @@ pub struct Examined<'a> {
 /// The machine is not known.
 pub fn load(witness: Witness) -> Result<(Program, Vec<String>), String> {
     let machine = Machine::named(&witness.question.machine).map_err(|e| e.to_string())?;
+    let (images, wrong) = read(witness.images);
+    let program = Program {
+        machine,
+        periods: witness.question.periods,
+        time: Sampled::Cycles,
+        seeds: witness.question.seeds.len(),
+        images,
+    };
+    Ok((program, wrong))
+}
+
+/// The same of images whose one set of samples is of the machine's own clock, every `period_ns`.
+pub fn of_clock(machine: Machine, period_ns: f64, images: Vec<Image>) -> (Program, Vec<String>) {
+    let (images, wrong) = read(images);
+    let periods =
+        Periods { cycles: period_ns.round() as u64, instructions: 0, taken: 0, events: 0 };
+    (Program { machine, periods, time: Sampled::CpuClock, seeds: 1, images }, wrong)
+}
+
+fn read(list: Vec<Image>) -> (Vec<Loaded>, Vec<String>) {
     let (mut images, mut wrong) = (Vec::new(), Vec::new());
-    for image in witness.images {
+    for image in list {
         let read = || {
             let bytes = std::fs::read(&image.path).map_err(|e| e.to_string())?;
             let binary = Binary::parse(&bytes).map_err(|e| e.to_string())?;
@@ -107,13 +129,7 @@ pub fn load(witness: Witness) -> Result<(Program, Vec<String>), String> {
             Err(sentence) => wrong.push(format!("{}: {sentence}", image.path)),
         }
     }
-    let program = Program {
-        machine,
-        periods: witness.question.periods,
-        seeds: witness.question.seeds.len(),
-        images,
-    };
-    Ok((program, wrong))
+    (images, wrong)
 }
 
 impl Program {
@@ -197,7 +213,7 @@ impl Loaded {
 
     fn samples(&self, program: &Program, used: Use, truth: &BTreeMap<u64, &Seen>) -> Vec<Samples> {
         let periods = &program.periods;
-        let mut lines = vec![(Line::Cycles, Sampled::Cycles, periods.cycles)];
+        let mut lines = vec![(Line::Cycles, program.time, periods.cycles)];
         if used.instructions {
             lines.push((Line::Instructions, Sampled::Instructions, periods.instructions));
         }

@@ -94,6 +94,11 @@ impl Writer {
         Ok(number)
     }
 
+    /// What holds for the last epoch, if there is one that can be read.
+    pub fn last_facts(&self) -> Result<Option<Facts>, StoreError> {
+        Ok(self.last_epoch()?.map(|(_, _, manifest)| manifest.facts))
+    }
+
     /// Goes on with the last epoch, unless it has ended or there is none. The time since its last
     /// append is recorded as a gap. An epoch whose manifest cannot be read is left as it is, for
     /// somebody to look at: readers tell of it, and the caller begins another.

@@ -25,7 +25,8 @@ pub(super) fn view(job: &AnnotateJob, sampled: &Sampled, annotated: &[Annotated]
         match &one.code {
             Ok(listing) => {
                 by_line.extend(lines::tables(listing, all, &mut sources));
-                let rows = listing::rows(&CodeTable { listing, whole: all }, &mut sources);
+                let rows =
+                    listing::rows(&CodeTable { listing, whole: all, report: None }, &mut sources);
                 code.push((title, Table { columns: listing::columns(), rows, text_rows: None }));
             }
             Err(why) => code.push((

@@ -3,16 +3,18 @@
 use std::collections::BTreeSet;
 
 use analyse::{BlockReport, InstructionReport, ProcedureReport};
-use metrology::{Coverage, Estimate};
+use metrology::Coverage;
 use show::{Body, Cell, Column, Row, Section, Table, Tone, Unit};
 use vocab::Count;
 
-use super::{Calculated, bubbles};
-use crate::examined::{frequency_cell, word};
-use crate::listing::{CodeLine, Listing, Sources, aside};
+use super::Calculated;
+use crate::examined::{frequency_cell, instruction_cycles, is_vague, least_cpi, least_of, word};
+use crate::listing::{CodeLine, Listing, Sources, aside, bubbles};
 
 /// A block with less than this share of the procedure's samples is passed over in text.
 const LEAST_SHARE: f64 = 0.01;
+/// A bound below this would be written as nothing.
+const LEAST_SHOWN: f64 = 0.05;
 /// Blocks that text shows, the hottest; JSON has all.
 const BLOCKS_MAX: usize = 40;
 
@@ -101,7 +103,14 @@ fn heading(block: &BlockReport) -> Vec<Row> {
         Row::Aside(Tone::Plain, "instruction", String::new()),
         told(format!("Best-case {best:.1}/{n} = {:.2} CPI", block.best_cpi)),
     ];
-    if let Some(actual) = block.actual_cpi {
+    if let Some(actual) = block.actual_cpi.filter(|_| is_vague(block.frequency)) {
+        let least = least_cpi(actual, block);
+        rows.push(told(match least {
+            // Filler that other instructions hide has no least.
+            least if least < LEAST_SHOWN => "Actual CPI unknown".to_owned(),
+            _ => format!("Actual {:.1}/{n} = {least:.2} CPI at least", least * n as f64),
+        }));
+    } else if let Some(actual) = block.actual_cpi {
         let half = actual.half_width(Coverage::P95);
         let cycles = actual.value * n as f64;
         rows.push(told(format!("Actual {cycles:.1}/{n} = {:.2} ±{half:.2} CPI", actual.value)));
@@ -123,14 +132,11 @@ fn cells(line: &CodeLine, found: Option<&InstructionReport>, listing: &Listing) 
         0 => Cell::Empty,
         count => Cell::Count(Count(count)),
     };
-    let estimate = |it: Estimate, unit| Cell::Estimate(it.value, it.interval(Coverage::P95), unit);
     vec![
         Cell::Hex(line.offset.0),
         Cell::text(line.text.as_str()),
         samples,
-        it.cpi.map_or(Cell::NotCounted("it may not have run".into()), |cpi| {
-            estimate(cpi, Unit::Number)
-        }),
+        instruction_cycles(it),
         Cell::Number(it.least_cycles, Unit::Number),
         head(it),
         frequency_cell(it.frequency),
@@ -145,6 +151,10 @@ fn head(it: &InstructionReport) -> Cell {
     match it.cpi {
         None => Cell::Empty,
         Some(_) if it.samples == 0 && it.is_dual_issue() => Cell::text("(dual issue)"),
+        Some(cpi) if is_vague(it.frequency) => match least_of(cpi.value, it.frequency) {
+            least if least < LEAST_SHOWN => Cell::Empty,
+            least => Cell::text(format!("≥ {least:.1} cy")),
+        },
         Some(cpi) => Cell::text(format!("{:.1} cy", cpi.value)),
     }
 }

@@ -5,7 +5,6 @@
 //!                                                  └─► where the cycles went (figure 4)
 //! ```
 
-mod bubbles;
 mod listing;
 mod view;
 

@@ -1,14 +1,15 @@
 //! The view.
 
 use analyse::{BlockReport, InstructionReport};
-use metrology::Coverage;
 use show::{Body, Cell, Column, Fact, Row, Schema, Section, Table, Unit, View};
 use vocab::Count;
 
 use super::{Calculated, listing};
 use crate::cli::CalcJob;
 use crate::database::notes as notes_section;
-use crate::examined::{Examiner, frequency_cell, summary_section, word};
+use crate::examined::{
+    Examiner, block_cpi, executed, frequency_cell, mean_cpi, summary_section, word,
+};
 use crate::listing::Sources;
 use crate::sampled::Sampled;
 
@@ -22,7 +23,7 @@ pub(super) fn view(
     let report = &calculated.examined.report;
     let summary = &report.summary;
     View {
-        schema: Schema { name: "calc", version: 1 },
+        schema: Schema { name: "calc", version: 2 },
         title: format!("whither calc: {}", sampled.title(&calculated.time)),
         sections: vec![
             sampled.what(),
@@ -45,7 +46,8 @@ pub(super) fn view(
 }
 
 fn cpi(examiner: &Examiner<'_>, calculated: &Calculated) -> Section {
-    let summary = &calculated.examined.report.summary;
+    let report = &calculated.examined.report;
+    let summary = &report.summary;
     let number = |value: Option<f64>| match value {
         Some(value) => Cell::Number(value, Unit::Number),
         None => Cell::NotCounted("nothing is known to have run".into()),
@@ -55,7 +57,7 @@ fn cpi(examiner: &Examiner<'_>, calculated: &Calculated) -> Section {
     let mut facts = vec![
         Fact::new("core", "core", Cell::text(examiner.machine.name.as_str())),
         Fact::new("best_cpi", "best-case CPI", number(summary.best_cpi())),
-        Fact::new("actual_cpi", "actual CPI", number(summary.actual_cpi())),
+        Fact::new("actual_cpi", "actual CPI", mean_cpi(summary, executed(report))),
     ];
     if let Some(entry) = entry {
         facts.push(Fact::new("calls", "times entered", frequency_cell(entry.frequency)));
@@ -79,10 +81,7 @@ fn blocks(calculated: &Calculated) -> Section {
             frequency_cell(block.frequency),
             Cell::text(word(block.confidence)),
             Cell::Number(block.best_cpi, Unit::Number),
-            match block.actual_cpi {
-                Some(it) => Cell::Estimate(it.value, it.interval(Coverage::P95), Unit::Number),
-                None => Cell::NotCounted("it may not have run".into()),
-            },
+            block_cpi(block),
         ])
     };
     let rows = calculated.examined.report.blocks.iter().enumerate().map(row).collect();

@@ -2,10 +2,11 @@
 
 use analyse::{BlockReport, Confidence, InstructionReport};
 use image::FlowGraph;
+use metrology::{Coverage, Estimate};
 use show::{Graph, Node, Way};
 
 use super::Drawn;
-use crate::examined::word;
+use crate::examined::{executed, is_vague, least_cpi, mean_cpi, word};
 use crate::sampled::Sampled;
 
 /// Instructions of a block that are drawn; a long block keeps its hottest end.
@@ -25,13 +26,13 @@ pub(super) fn graph(sampled: &Sampled, drawn: &Drawn) -> Graph {
         to: edge.to,
         // Frequencies span decades: the logarithm tells them apart.
         weight: (1.0 + edge.frequency.value).ln() / (1.0 + most).ln().max(1e-9),
-        label: short(edge.frequency.value),
+        label: ran(edge.frequency),
         is_uncertain: edge.confidence == Confidence::Low,
     };
-    let cpi = match (report.summary.best_cpi(), report.summary.actual_cpi()) {
-        (Some(best), Some(actual)) => format!(": best {best:.2} CPI, actual {actual:.2} CPI"),
-        _ => String::new(),
-    };
+    let cpi = report.summary.best_cpi().map_or_else(String::new, |best| {
+        let actual = mean_cpi(&report.summary, executed(report)).to_text();
+        format!(": best {best:.2} CPI, actual {actual} CPI")
+    });
     Graph {
         title: format!("{}{cpi}", sampled.title(&drawn.time)),
         nodes: report.blocks.iter().enumerate().map(node).collect(),
@@ -41,8 +42,12 @@ pub(super) fn graph(sampled: &Sampled, drawn: &Drawn) -> Graph {
 
 /// `block 3: 1.2M runs (high), 0.62 → 10.77 CPI, 4,711 samples`
 pub(super) fn title(k: usize, block: &BlockReport) -> String {
-    let runs = short(block.frequency.value);
+    let runs = ran(block.frequency);
     let actual = match block.actual_cpi {
+        Some(actual) if is_vague(block.frequency) => {
+            let least = least_cpi(actual, block);
+            format!(", best {:.2}, actual at least {least:.2} CPI", block.best_cpi)
+        }
         Some(actual) => format!(", best {:.2}, actual {:.2} CPI", block.best_cpi, actual.value),
         None => String::new(),
     };
@@ -77,6 +82,14 @@ fn stall(it: &InstructionReport) -> String {
     let letters: String = it.culprits.iter().map(|culprit| culprit.cause.letter()).collect();
     let letters = if letters.is_empty() { "?".to_owned() } else { letters };
     format!("  {letters} {cycles:.1} cy")
+}
+
+/// `1.2M`, or `≤ 3.0M` where it may never have run.
+fn ran(frequency: Estimate) -> String {
+    match is_vague(frequency) {
+        true => format!("≤ {}", short(frequency.interval(Coverage::P95).high)),
+        false => short(frequency.value),
+    }
 }
 
 /// `1.2M`.

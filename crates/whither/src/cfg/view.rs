@@ -2,13 +2,12 @@
 
 use analyse::{BlockReport, EdgeReport};
 use image::EdgeKind;
-use metrology::Coverage;
 use show::{Body, Cell, Column, Row, Schema, Section, Table, Tone, Unit, View};
 use vocab::Count;
 
 use super::Drawn;
 use crate::database::notes as notes_section;
-use crate::examined::{frequency_cell, word};
+use crate::examined::{block_cpi, frequency_cell, is_vague, least_cpi, word};
 use crate::run::tone;
 use crate::sampled::Sampled;
 
@@ -47,11 +46,12 @@ fn blocks(drawn: &Drawn) -> Section {
             frequency_cell(block.frequency),
             Cell::text(word(block.confidence)),
             Cell::Number(block.best_cpi, Unit::Number),
+            block_cpi(block),
             match block.actual_cpi {
-                Some(it) => Cell::Estimate(it.value, it.interval(Coverage::P95), Unit::Number),
-                None => Cell::NotCounted("it may not have run".into()),
-            },
-            match block.actual_cpi {
+                Some(it) if is_vague(block.frequency) => match least_cpi(it, block) {
+                    least if least < 0.005 => Cell::text("–"),
+                    least => Cell::text(format!("≥ {least:.2}")),
+                },
                 Some(it) => Cell::text(format!("{:.2}", it.value)),
                 None => Cell::text("–"),
             },

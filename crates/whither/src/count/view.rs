@@ -167,7 +167,7 @@ fn hottest(report: &Report<'_>) -> Section {
         let title = format!("{} in {}", report.name(time), report.image_name(time));
         let rows = match code {
             Ok(listing) => {
-                let table = CodeTable { listing, whole: report.whole() };
+                let table = CodeTable { listing, whole: report.whole(), report: None };
                 listing::exact_rows(&table, &mut sources)
             }
             Err(why) => vec![Row::Gap(format!("no code: {why}"))],

@@ -39,11 +39,10 @@ impl Keep {
     pub(super) fn open(
         root: PathBuf,
         host: String,
-        slice_ns: Option<u64>,
+        facts: Facts,
         retention: Retention,
         now: Moment,
     ) -> Result<Keep, Failure> {
-        let facts = Facts { origin: "daemon".into(), modelled: None, slice_ns };
         let failed = |error: StoreError| {
             Failure::new(ERROR, error.to_string())
                 .kept("nothing was started")
@@ -139,10 +138,11 @@ fn take(
     now: Moment,
 ) -> Result<(Writer, u64, Epoch), StoreError> {
     let mut writer = Writer::open(root, host)?;
-    // Time slices of another length cannot go on.
+    // Time slices of another length cannot go on, nor samples that stand for more or less.
+    let is_alike = writer.last_facts()?.is_some_and(|last| last.periods == facts.periods);
     let resumed = match facts.slice_ns {
-        Some(_) => None,
-        None => writer.resume(now.unix_ns)?,
+        None if is_alike => writer.resume(now.unix_ns)?,
+        _ => None,
     };
     let number = match resumed {
         Some(number) => number,

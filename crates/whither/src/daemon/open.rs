@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use collect::{CollectError, Collector, Processes, Request, Route, Watch};
 use perf::Capability;
-use store::Retention;
+use store::{Facts, Retention};
 use vocab::Slice;
 
 use super::choose::{self, Choice, Machine};
@@ -17,6 +17,7 @@ use super::proc::{self, KernelFiles};
 use super::room::Room;
 use super::serve::Service;
 use crate::cli::StartJob;
+use crate::database::agreed;
 use crate::failure::{ERROR, Failure};
 use crate::run::online_cpus;
 
@@ -58,7 +59,9 @@ pub(super) fn open(job: &StartJob, room: &Room) -> Result<Service, Failure> {
     let slice_ns = job.slice.map(|slice| slice.as_nanos() as u64);
     let retention = Retention { age_ns: job.keep_ns, bytes: job.keep_bytes };
     let (database, host) = (room.database.clone(), room.host.clone());
-    let keep = Keep::open(database, host, slice_ns, retention, now)?;
+    let told = choice.events.iter().map(|sampled| (sampled.event.name.as_str(), sampled.period));
+    let facts = Facts { origin: "daemon".into(), modelled: None, slice_ns, periods: agreed(told) };
+    let keep = Keep::open(database, host, facts, retention, now)?;
     collector.begin(seed()).map_err(refused)?;
     let apart = Apart { processes: job.per_process, slice: slice_ns.map(|_| Slice(0)) };
     let events = choice.events.iter().map(|sampled| sampled.event.clone()).collect();

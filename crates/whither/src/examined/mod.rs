@@ -15,7 +15,10 @@ use image::{Binary, Callees, CodePart, FlowGraph};
 use model::machine::Machine;
 use vocab::{Branch, EventId, ImageId, Offset, Place};
 
-pub(crate) use figures::{frequency_cell, summary_section, word};
+pub(crate) use figures::{
+    block_cpi, executed, frequency_cell, instruction_cycles, is_vague, largest_cause, least_cpi,
+    least_of, mean_cpi, summary_section, word,
+};
 pub(crate) use tally::combine;
 
 use crate::failure::{ERROR, Failure};
@@ -87,9 +90,10 @@ impl<'a> Examiner<'a> {
             exact: None,
             all_samples: self.sampled.whole().0,
         };
-        let mut report = analyse::examine(&request);
-        if report.blocks.is_empty() && report.notes.is_empty() {
-            report.notes.push("there is no code to examine".into());
+        let report = analyse::examine(&request);
+        if report.blocks.is_empty() {
+            let why = report.notes.into_iter().next();
+            return Err(why.unwrap_or_else(|| "the procedure has no instructions".into()));
         }
         Ok(Examined { graph, report })
     }
@@ -144,8 +148,19 @@ impl<'a> Examiner<'a> {
         let period = self.periods.get(usize::from(event.0)).copied().unwrap_or(1.0);
         // A stack holds several branches: together they stand for one period.
         let each = profile.tally.stored.as_f64() / all as f64;
-        (!seen.is_empty()).then_some(Branches { period: period * each, seen })
+        let period = period * each / cycles_between(self.sampled).unwrap_or(1.0);
+        (!seen.is_empty()).then_some(Branches { period, seen })
     }
+}
+
+/// Cycles from one taken branch to the next, where stacks are sampled by time and say so: a period
+/// of cycles holds as many branches fewer.
+fn cycles_between(sampled: &Sampled) -> Option<f64> {
+    analyse::Sampled::named(sampled.event_name()).filter(|event| event.is_time())?;
+    let tallies = sampled.profile.branches.values();
+    let timed: u64 = tallies.clone().map(|tally| tally.timed.0).sum();
+    let cycles: u64 = tallies.map(|tally| tally.cycles.0).sum();
+    (timed > 0 && cycles > 0).then(|| cycles as f64 / timed as f64)
 }
 
 /// Whether samples of an event name the instruction that did it: perf and the modelled core spell

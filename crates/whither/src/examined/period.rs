@@ -2,31 +2,22 @@
 
 use store::EpochEntry;
 
-/// The mean over the epochs, if every one of them knows.
+/// The mean over the samples of the epochs that sampled the event, if every one of them knows.
 pub(super) fn of(epochs: &[EpochEntry], event: &str) -> Option<f64> {
-    let periods: Option<Vec<f64>> = epochs
-        .iter()
-        .map(|epoch| match &epoch.facts().modelled {
-            Some(by) => Some(by.period as f64),
-            None => told(&epoch.facts().origin, event),
-        })
-        .collect();
-    let periods = periods.filter(|periods| !periods.is_empty())?;
-    Some(periods.iter().sum::<f64>() / periods.len() as f64)
+    let told = |epoch: &EpochEntry| {
+        let facts = epoch.facts();
+        let modelled = facts.modelled.as_ref().map(|by| by.period);
+        Some((modelled.or_else(|| facts.periods.get(event).copied())?, epoch.tally().stored.0))
+    };
+    let with_it = epochs.iter().filter(|epoch| epoch.samples(event));
+    mean(&with_it.map(told).collect::<Option<Vec<(u64, u64)>>>()?)
 }
 
-/// `record gzip -9 (cpu-clock at 997 Hz, cycles every 100000)`: what the record says of itself. A
-/// clock's period is in nanoseconds; of another event sampled by rate it is not known.
-fn told(origin: &str, event: &str) -> Option<f64> {
-    let (_, rates) = origin.strip_suffix(')')?.rsplit_once('(')?;
-    rates.split(", ").find_map(|rate| {
-        let rest = rate.strip_prefix(event)?.trim_start();
-        if let Some(period) = rest.strip_prefix("every ") {
-            return period.parse::<f64>().ok();
-        }
-        let hertz = rest.strip_prefix("at ")?.strip_suffix(" Hz")?.parse::<f64>().ok()?;
-        event.ends_with("-clock").then_some(1e9 / hertz)
-    })
+/// Of periods by their samples.
+fn mean(told: &[(u64, u64)]) -> Option<f64> {
+    let samples: f64 = told.iter().map(|&(_, samples)| samples as f64).sum();
+    let events: f64 = told.iter().map(|&(period, samples)| period as f64 * samples as f64).sum();
+    (samples > 0.0).then(|| events / samples)
 }
 
 #[cfg(test)]
@@ -34,11 +25,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_says_how_often_it_sampled() {
-        let origin = "record sh -c (x) (cpu-clock at 1000 Hz, cycles every 500)";
-        assert_eq!(told(origin, "cpu-clock"), Some(1e6));
-        assert_eq!(told(origin, "cycles"), Some(500.0));
-        assert_eq!(told("record x (cycles at 99 Hz)", "cycles"), None);
-        assert_eq!(told("daemon", "cycles"), None);
+    fn an_epoch_of_few_samples_says_little_about_the_mean() {
+        assert_eq!(mean(&[(1000, 30), (3000, 10)]), Some(1500.0));
+        assert_eq!(mean(&[]), None);
     }
 }

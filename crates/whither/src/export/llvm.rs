@@ -75,6 +75,9 @@ pub(super) fn llvm(job: &ExportJob, sampled: &mut Sampled) -> Result<Exported, F
         let Some(first) = of_image.first() else { continue };
         told += image(sampled, &examiner, first.image, of_image, &mut bodies);
     }
+    if let (true, Some(unread)) = (bodies.is_empty(), sampled.unread()) {
+        return Err(Failure::new(ERROR, unread).remedy("`whither prof` still counts its samples"));
+    }
     if bodies.is_empty() {
         return Err(Failure::new(ERROR, "no sampled procedure has line information").remedy(
             "build with -g (clang: -gmlt -fdebug-info-for-profiling), record, export again",

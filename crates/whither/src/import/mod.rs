@@ -7,6 +7,7 @@
 mod other_database;
 mod view;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
@@ -17,7 +18,7 @@ use store::{Facts, Span};
 use vocab::{Count, Epoch, Profile};
 
 use crate::cli::ImportJob;
-use crate::database::{Keeping, Kept, keep, now_unix_ns, take_item};
+use crate::database::{Keeping, Kept, Periods, keep, now_unix_ns, take_item};
 use crate::failure::{ERROR, Failure};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -36,6 +37,7 @@ struct Read {
     profile: Profile,
     outcome: Outcome,
     span: Span,
+    periods: BTreeMap<String, u64>,
 }
 
 fn import_recording(job: &ImportJob, output: &Output) -> Result<u8, Failure> {
@@ -68,7 +70,11 @@ fn stored(job: &ImportJob, read: &Read) -> Result<Kept, Failure> {
             database: &job.database,
             host: job.host.as_deref().or(recorded).unwrap_or("unknown"),
             writer: "import",
-            facts: Facts { origin: format!("import {}", read.name), ..Facts::default() },
+            facts: Facts {
+                origin: format!("import {}", read.name),
+                periods: read.periods.clone(),
+                ..Facts::default()
+            },
             span: read.span,
             status: ERROR,
         },
@@ -100,6 +106,7 @@ fn from_stdin() -> Read {
 /// Items on their way into a profile.
 struct Placing {
     placer: Placer,
+    periods: Periods,
     first_ns: Option<u64>,
     last_ns: u64,
 }
@@ -108,7 +115,7 @@ impl Placing {
     fn new() -> Placing {
         let epoch = Epoch { host: String::new(), began_unix_ns: 0 };
         let placer = Placer::new(epoch, Vec::new(), KernelLayout::default()).apart();
-        Placing { placer, first_ns: None, last_ns: 0 }
+        Placing { placer, periods: Periods::default(), first_ns: None, last_ns: 0 }
     }
 
     fn take(&mut self, item: Item) {
@@ -116,6 +123,7 @@ impl Placing {
             self.first_ns.get_or_insert(item.time_ns);
             self.last_ns = self.last_ns.max(item.time_ns);
         }
+        self.periods.take(&item);
         take_item(&mut self.placer, item);
     }
 
@@ -125,6 +133,7 @@ impl Placing {
         profile.events = outcome.events.iter().map(|recorded| recorded.event.clone()).collect();
         let took_ns = self.last_ns.saturating_sub(self.first_ns.unwrap_or(0));
         let span = Span { from_unix_ns: ended_ns.saturating_sub(took_ns), to_unix_ns: ended_ns };
-        Read { name, profile, outcome, span }
+        let periods = self.periods.of(&outcome.events);
+        Read { name, profile, outcome, span, periods }
     }
 }

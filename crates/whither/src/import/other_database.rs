@@ -7,7 +7,7 @@ use store::{Database, EpochEntry, Facts, StoreError, Writer};
 use vocab::{Count, Source};
 
 use crate::cli::ImportJob;
-use crate::database::{host_name, now_unix_ns, samples};
+use crate::database::{agreed, host_name, now_unix_ns, samples};
 use crate::failure::{ERROR, Failure};
 use crate::output::Output;
 
@@ -23,7 +23,18 @@ pub(super) fn import(job: &ImportJob, path: &Path, output: &Output) -> Result<u8
     }
     let host = job.host.clone().unwrap_or_else(host_name);
     let mut writer = Writer::open_beside(&job.database, &host, "import").map_err(failed)?;
-    let facts = Facts { origin: format!("import {}", path.display()), ..Facts::default() };
+    let told = epochs.iter().flat_map(|epoch| &epoch.facts().periods);
+    let periods = agreed(told.map(|(name, &period)| (name.as_str(), period)));
+    // Of an event that an epoch sampled without keeping how often, the mean is not known.
+    let is_kept = |name: &String| {
+        let is_silent = |epoch: &&EpochEntry| !epoch.facts().periods.contains_key(name);
+        !epochs.iter().any(|epoch| is_silent(epoch) && epoch.samples(name))
+    };
+    let facts = Facts {
+        origin: format!("import {}", path.display()),
+        periods: periods.into_iter().filter(|(name, _)| is_kept(name)).collect(),
+        ..Facts::default()
+    };
     let began = epochs.iter().map(|epoch| epoch.began_unix_ns()).min();
     let number = writer.begin(facts, began.unwrap_or_else(now_unix_ns)).map_err(failed)?;
     let mut troubles: Vec<StoreError> = found.troubles;

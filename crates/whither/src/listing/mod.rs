@@ -7,6 +7,7 @@
 //! 14.2 %      212   0x1139  mov rax,[rdi+rcx*8]
 //! ```
 
+pub(crate) mod bubbles;
 mod choose;
 mod rows;
 mod source;
@@ -17,7 +18,9 @@ use image::{Binary, DebugInfo, FlowGraph, Lines, Procedure, Syntax};
 use vocab::{Count, Offset};
 
 pub(crate) use choose::choose;
-pub(crate) use rows::{CodeTable, aside, columns, exact_columns, exact_rows, rows};
+pub(crate) use rows::{
+    CodeTable, aside, columns, columns_with_stalls, exact_columns, exact_rows, rows,
+};
 pub(crate) use source::Sources;
 
 /// One instruction with its samples.
@@ -148,7 +151,35 @@ impl Code<'_> {
             whole.bad_bytes += part.bad_bytes;
             whole.left_out_bytes += part.left_out_bytes;
         }
+        let hidden = self.hidden(graph, &whole, offsets);
+        if !hidden.is_empty() {
+            whole.lines.extend(hidden);
+            whole.lines.sort_by_key(|line| line.address);
+        }
         Ok(whole)
+    }
+
+    /// Instructions that a branch finds in the middle of others: the linear listing passes over
+    /// them.
+    fn hidden(
+        &self,
+        graph: &FlowGraph,
+        listed: &Listing,
+        offsets: &BTreeMap<Offset, Count>,
+    ) -> Vec<CodeLine> {
+        let is_listed =
+            |at: u64| listed.lines.binary_search_by_key(&at, |line| line.address).is_ok();
+        let end = listed.lines.last().map_or(0, |line| line.address);
+        let wanted = |step: &&image::Step| step.address < end && !is_listed(step.address);
+        let line = |step: &image::Step| {
+            let start = self.binary.offset_of(step.address)?;
+            let end = Offset(start.0 + u64::from(step.len_bytes));
+            let alone = Procedure { start, end, ..self.binary.procedures().find(start)?.clone() };
+            self.listing(&alone, offsets).ok()?.lines.into_iter().next()
+        };
+        let found = graph.steps.iter().filter(wanted).filter_map(line);
+        // Its samples are with the instruction around it too, whose bytes they fall on.
+        found.map(|line| CodeLine { count: Count::ZERO, ..line }).collect()
     }
 
     /// What DWARF says of a procedure.

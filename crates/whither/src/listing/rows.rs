@@ -1,9 +1,12 @@
 //! A listing as rows of a table.
 
+use std::collections::BTreeSet;
+
+use analyse::{InstructionReport, ProcedureReport};
 use show::{Cell, Column, Row, Tone};
 use vocab::Count;
 
-use super::{CodeLine, FromLine, Listing, Sources};
+use super::{CodeLine, FromLine, Listing, Sources, bubbles};
 use crate::run::tone;
 
 /// How a listing is shown.
@@ -11,6 +14,8 @@ pub(crate) struct CodeTable<'a> {
     pub(crate) listing: &'a Listing,
     /// What shares are of.
     pub(crate) whole: Count,
+    /// What held instructions up, where that was looked into.
+    pub(crate) report: Option<&'a ProcedureReport>,
 }
 
 /// Share, samples, offset and instruction; in JSON also the line.
@@ -24,6 +29,14 @@ pub(crate) fn columns() -> Vec<Column> {
         Column::number("line", "").only_in_json(),
         Column::text("inlined_from", "").only_in_json(),
     ]
+}
+
+/// The same where stalls were looked into: bubbles in text, columns of their own in JSON.
+pub(crate) fn columns_with_stalls() -> Vec<Column> {
+    let mut columns = columns();
+    columns.push(Column::number("stall_cycles", "").only_in_json());
+    columns.push(Column::text("causes", "").only_in_json());
+    columns
 }
 
 /// The same where counts are exact: `samples` are runs.
@@ -53,6 +66,7 @@ pub(crate) fn rows(table: &CodeTable<'_>, sources: &mut Sources) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut skipped = 0;
     let mut last: Option<&FromLine> = None;
+    let mut explained = BTreeSet::new();
     for line in &table.listing.lines {
         let cells = cells(table, line);
         skipped += line.gone;
@@ -67,6 +81,11 @@ pub(crate) fn rows(table: &CodeTable<'_>, sources: &mut Sources) -> Vec<Row> {
         }
         last = line.from.as_ref();
         skipped = 0;
+        let found = table.report.and_then(|report| report.at(line.address));
+        let before = found.map(|it| bubbles::before(it, &mut explained)).unwrap_or_default();
+        rows.extend(
+            before.into_iter().map(|b| Row::Aside(Tone::Bad, "instruction", format!("  {b}"))),
+        );
         rows.push(Row::Cells(tone(line.count, table.whole), cells));
     }
     rows.extend(gap(skipped));
@@ -90,7 +109,20 @@ fn cells(table: &CodeTable<'_>, line: &CodeLine) -> Vec<Cell> {
         None => (Cell::Empty, Cell::Empty, Cell::Empty),
     };
     let text = Cell::text(line.text.as_str());
-    vec![share, samples, Cell::Hex(line.offset.0), text, file, number, inlined]
+    let mut cells = vec![share, samples, Cell::Hex(line.offset.0), text, file, number, inlined];
+    if let Some(report) = table.report {
+        cells.extend(stall(report.at(line.address)));
+    }
+    cells
+}
+
+/// Cycles each time it ran beyond the least, and what may have caused them.
+fn stall(found: Option<&InstructionReport>) -> [Cell; 2] {
+    let stalled = found.filter(|it| it.dynamic_stall_cycles > 0.0);
+    let Some(it) = stalled else { return [Cell::Empty, Cell::Empty] };
+    let causes: Vec<&str> = it.culprits.iter().map(|culprit| culprit.cause.key()).collect();
+    let causes = if causes.is_empty() { "unexplained".to_owned() } else { causes.join(" ") };
+    [bubbles::stall_cell(it), Cell::text(causes)]
 }
 
 fn path<'a>(listing: &'a Listing, from: &FromLine) -> &'a str {

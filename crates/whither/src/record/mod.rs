@@ -16,7 +16,7 @@ use store::{Facts, Span};
 use vocab::{Count, Epoch, Event, Profile};
 
 use crate::cli::{RecordJob, Who};
-use crate::database::{Keeping, Kept, host_name, keep, note_facts, now_unix_ns};
+use crate::database::{Keeping, Kept, agreed, host_name, keep, note_facts, now_unix_ns};
 use crate::failure::{Failure, RUN_FAILED, passed_on};
 use crate::output::Output;
 use crate::run::{Sampling, choose_for, kernel_layout};
@@ -49,7 +49,15 @@ pub(crate) fn record(job: &RecordJob, output: &Output) -> Result<u8, Failure> {
     };
     let status = recorded.ended.map_or(0, |ended| passed_on(ended.code(), ended.signal()));
     let rates: Vec<String> = samplings.iter().map(rate).collect();
-    let kept = store(job, &recorded, &rates.join(", "))?;
+    let periods = samplings
+        .iter()
+        .filter_map(|sampling| Some((sampling.request.event.name.as_str(), sampling.period()?)));
+    let facts = Facts {
+        origin: format!("record {} ({})", recorded.command, rates.join(", ")),
+        periods: agreed(periods),
+        ..Facts::default()
+    };
+    let kept = store(job, &recorded, facts)?;
     output.write(&view::view(&recorded, &kept, &rates))?;
     Ok(status)
 }
@@ -70,19 +78,18 @@ fn rate(sampling: &Sampling) -> String {
     }
 }
 
-fn store(job: &RecordJob, recorded: &Recorded, rates: &str) -> Result<Kept, Failure> {
+fn store(job: &RecordJob, recorded: &Recorded, facts: Facts) -> Result<Kept, Failure> {
     if recorded.profile.tally.taken() == Count::ZERO {
         return Err(Failure::new(RUN_FAILED, "no samples came")
             .kept("nothing was stored")
             .remedy("it may have run too short a time: ask for more with -F"));
     }
-    let origin = format!("record {} ({rates})", recorded.command);
     keep(
         Keeping {
             database: &job.database,
             host: &recorded.profile.epoch.host,
             writer: "record",
-            facts: Facts { origin, ..Facts::default() },
+            facts,
             span: recorded.span,
             status: RUN_FAILED,
         },

@@ -1,9 +1,11 @@
 //! The hottest procedures, instruction by instruction.
 
-use analyse::ProcedureTime;
-use image::DebugInfo;
+use analyse::{ProcedureReport, ProcedureTime, Request, Samples};
+use image::{Callees, DebugInfo};
+use model::machine::Machine;
 use vocab::Profile;
 
+use super::SAMPLED;
 use super::images::Images;
 use crate::cli::RunJob;
 use crate::listing::{Code, Listing, choose};
@@ -17,6 +19,16 @@ pub(crate) struct HotProcedure {
     /// The place of the procedure in the list of procedures.
     pub(crate) row: usize,
     pub(crate) code: Result<Listing, String>,
+    /// How often it ran, how long it took and why, where there is code and a core to hold it to.
+    pub(crate) report: Option<ProcedureReport>,
+}
+
+/// What code is held to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held<'a> {
+    pub(crate) machine: &'a Machine,
+    /// How many of the event a sample stands for.
+    pub(crate) period: f64,
 }
 
 /// The code of the first procedures of the list.
@@ -25,10 +37,12 @@ pub(crate) fn listings(
     images: &Images,
     profile: &Profile,
     job: &RunJob,
+    held: Option<Held<'_>>,
 ) -> Vec<HotProcedure> {
     let hot = |(row, time): (usize, &ProcedureTime)| HotProcedure {
         row,
         code: listing(time, images, profile, job),
+        report: held.and_then(|held| examined(time, images, profile, held)),
     };
     times.iter().enumerate().take(job.hottest).map(hot).collect()
 }
@@ -48,4 +62,29 @@ fn listing(
     let mut listing = code.listing(procedure, &time.offsets)?;
     choose(&mut listing.lines, LINES);
     Ok(listing)
+}
+
+fn examined(
+    time: &ProcedureTime,
+    images: &Images,
+    profile: &Profile,
+    held: Held<'_>,
+) -> Option<ProcedureReport> {
+    let (binary, bytes) = images.code(time.image)?;
+    let callees = Callees::new(binary, bytes);
+    let (graph, parts) = callees.flow_and_parts_of(time.procedure.as_ref()?)?;
+    let event = profile.events.get(usize::from(SAMPLED.0))?;
+    let event = (SAMPLED, analyse::Sampled::named(&event.name)?);
+    let samples = [Samples::of_profile(profile, (time.image, binary), event, held.period)];
+    let report = analyse::examine(&Request {
+        graph: &graph,
+        parts: &parts,
+        machine: held.machine,
+        samples: &samples,
+        branches: None,
+        edge_samples: None,
+        exact: None,
+        all_samples: profile.tally.stored.0,
+    });
+    (!report.blocks.is_empty()).then_some(report)
 }

@@ -22,6 +22,7 @@ use vocab::EventId;
 
 use crate::cli::RunJob;
 use crate::failure::{Failure, RUN_FAILED};
+use crate::model::find_machine;
 use crate::output::Output;
 pub(crate) use images::Images;
 pub(crate) use program::{Program, exec_failure, find as find_program};
@@ -53,7 +54,11 @@ pub(crate) fn run(job: &RunJob, output: &Output) -> Result<u8, Failure> {
     };
     let images = Images::load(&native.profile, &native.kernel, !output.json);
     let times = analyse::by_procedure(&native.profile, SAMPLED, images.procedures());
-    let hottest = hottest::listings(&times, &images, &native.profile, job);
+    // Where no file describes this host a common core stands in, and the report names it.
+    let machine = find_machine(None).ok().map(|(machine, _)| machine);
+    let period = sampling.period().unwrap_or(1) as f64;
+    let held = machine.as_ref().map(|machine| hottest::Held { machine, period });
+    let hottest = hottest::listings(&times, &images, &native.profile, job, held);
     let (second, failed) = match second {
         Some(Ok(second)) => (Some(second), None),
         Some(Err(failure)) => (None, Some(failure)),
@@ -67,6 +72,7 @@ pub(crate) fn run(job: &RunJob, output: &Output) -> Result<u8, Failure> {
         images: &images,
         times: &times,
         hottest: &hottest,
+        core: machine.as_ref().map(|machine| machine.title.as_str()),
         second: second.as_ref(),
     };
     output.write(&report.view())?;

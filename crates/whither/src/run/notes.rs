@@ -20,8 +20,8 @@ pub(super) fn notes(report: &Report<'_>) -> Vec<String> {
     match report.second {
         Some(second) => notes.extend(second.notes()),
         None => notes.push(
-            "Stalls by cause are not in this report: samples of one clock do not tell them apart. \
-             --model adds a modelled run that does."
+            "Letters before an instruction are causes that could not be ruled out: samples of one \
+             clock do not tell them apart. --model adds a modelled run that does."
                 .into(),
         ),
     }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use collect::{KernelLayout, Merge, Placer};
+use model::machine::Machine;
 use perf::{Ended, Rate, Reading, SamplerRequest, Usage, parse_record};
 use show::{Colour, Page, render_json, render_text};
 use vocab::{Count, Epoch, Event, EventCode, Mode, Profile};
@@ -128,7 +129,9 @@ fn the_report_of_a_recording_is_as_recorded() {
         image.path = image.path.replace(&fixture(), "/somewhere/tiny");
     }
     let times = analyse::by_procedure(&native.profile, SAMPLED, images.procedures());
-    let hottest = hottest::listings(&times, &images, &native.profile, &job);
+    let machine = Machine::named("zen4").unwrap();
+    let held = hottest::Held { machine: &machine, period: 1e9 / 997.0 };
+    let hottest = hottest::listings(&times, &images, &native.profile, &job, Some(held));
     let report = Report {
         job: &job,
         program: &program,
@@ -137,6 +140,7 @@ fn the_report_of_a_recording_is_as_recorded() {
         images: &images,
         times: &times,
         hottest: &hottest,
+        core: Some(&machine.title),
         second: None,
     };
     let view = report.view();

@@ -14,6 +14,7 @@ use super::program::Program;
 use super::sample::Native;
 use super::sampling::Sampling;
 use crate::cli::RunJob;
+use crate::examined::{executed, largest_cause, mean_cpi};
 use crate::listing::{self, CodeTable, Sources};
 
 /// Everything that the report is made from.
@@ -25,6 +26,8 @@ pub(crate) struct Report<'a> {
     pub(crate) images: &'a Images,
     pub(crate) times: &'a [ProcedureTime],
     pub(crate) hottest: &'a [HotProcedure],
+    /// The core that the hottest code was held to.
+    pub(crate) core: Option<&'a str>,
     /// The modelled half, if there is one.
     pub(crate) second: Option<&'a Second<'a>>,
 }
@@ -34,8 +37,9 @@ impl Report<'_> {
         View {
             schema: Schema { name: "run", version: 1 },
             title: format!("whither run: {}", self.program.shown()),
-            sections: [self.run(), self.by_image(), self.by_procedure(), self.hottest_code()]
+            sections: [self.run(), self.by_image(), self.by_procedure()]
                 .into_iter()
+                .chain([self.examined(), self.hottest_code()])
                 .chain(self.second.into_iter().flat_map(|second| second.sections(self)))
                 .chain([self.counted(), self.sampling(), self.notes()])
                 .collect(),
@@ -175,6 +179,43 @@ impl Report<'_> {
         }
     }
 
+    /// How well the hottest code ran, as far as samples of time tell.
+    fn examined(&self) -> Section {
+        let row = |hot: &HotProcedure| {
+            let (time, report) = (self.times.get(hot.row)?, hot.report.as_ref()?);
+            let summary = &report.summary;
+            let best =
+                summary.best_cpi().map_or(Cell::Empty, |cpi| Cell::Number(cpi, Unit::Number));
+            let cells = vec![
+                best,
+                mean_cpi(summary, executed(report)),
+                Cell::Number(summary.total_stall, Unit::Share),
+                largest_cause(summary),
+                Cell::text(self.procedure_name(time)),
+                Cell::text(self.image_name(time.image)),
+            ];
+            Some(Row::Cells(tone(time.count, self.whole()), cells))
+        };
+        let core = self.core.unwrap_or("no known core");
+        Section {
+            key: "examined",
+            title: "HOW THE HOTTEST CODE RAN".into(),
+            caption: format!("cycles per instruction at best on {core}, and as sampled"),
+            body: Body::Table(Table {
+                columns: vec![
+                    Column::number("best_cpi", "best CPI"),
+                    Column::number("actual_cpi", "actual"),
+                    Column::number("stalled", "stalled"),
+                    Column::text("largest", "largest cause").on_pages_of(90),
+                    Column::text("procedure", "procedure"),
+                    Column::text("image", "image").on_pages_of(80),
+                ],
+                rows: self.hottest.iter().filter_map(row).collect(),
+                text_rows: None,
+            }),
+        }
+    }
+
     fn hottest_code(&self) -> Section {
         let mut sources = Sources::default();
         let mut table = |hot: &HotProcedure| {
@@ -182,17 +223,24 @@ impl Report<'_> {
             let title = format!("{} in {}", self.procedure_name(time), self.image_name(time.image));
             let rows = match &hot.code {
                 Ok(listing) => {
-                    listing::rows(&CodeTable { listing, whole: self.whole() }, &mut sources)
+                    let report = hot.report.as_ref();
+                    let table = CodeTable { listing, whole: self.whole(), report };
+                    listing::rows(&table, &mut sources)
                 }
                 Err(why) => vec![Row::Gap(format!("no code: {why}"))],
             };
-            (title, Table { columns: listing::columns(), rows, text_rows: None })
+            let columns = match hot.report {
+                Some(_) => listing::columns_with_stalls(),
+                None => listing::columns(),
+            };
+            (title, Table { columns, rows, text_rows: None })
         };
         Section {
             key: "hottest",
             title: "HOTTEST CODE".into(),
-            caption: "shares of all samples; a sample marks where the processor was, not always \
-                      what it waited for"
+            caption:
+                "shares of all samples; letters before an instruction are what may have held it \
+                      up"
                 .into(),
             body: Body::Tables(self.hottest.iter().map(&mut table).collect()),
         }

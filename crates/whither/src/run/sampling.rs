@@ -30,6 +30,15 @@ impl Sampling {
         self.request.event.code.kind == SOFTWARE
     }
 
+    /// How many of the event lie between two samples, where that is known beforehand: of a clock
+    /// always, of another event unless it is sampled by rate.
+    pub(crate) fn period(&self) -> Option<u64> {
+        match self.request.rate {
+            Rate::Period(period) => Some(period),
+            Rate::Hertz(_) => self.period_ns().map(|period| period.round() as u64),
+        }
+    }
+
     /// Nanoseconds between samples, where that is what the rate means.
     pub(crate) fn period_ns(&self) -> Option<f64> {
         let clock = self.is_software() && self.request.event.code.config <= 1;

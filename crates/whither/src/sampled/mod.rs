@@ -190,9 +190,11 @@ impl Sampled {
         let samples: Count = refused.iter().map(|(_, count)| *count).sum();
         let why = self.refusal(largest).unwrap_or_default();
         let path = self.profile.image(largest).map_or("?", |image| image.path.as_str());
-        Some(format!(
-            "{} images with {samples} samples are counted without names; {path}: {why}",
-            refused.len()
-        ))
+        Some(match refused.len() {
+            1 => format!("{path} with {samples} samples is counted without names: {why}"),
+            n => format!(
+                "{n} images with {samples} samples are counted without names; {path}: {why}"
+            ),
+        })
     }
 }

@@ -7,10 +7,11 @@
 mod view;
 
 use analyse::{ProcedureReport, ProcedureTime, Summary};
+use metrology::Estimate;
 use vocab::Count;
 
 use crate::cli::SummaryJob;
-use crate::examined::{Examiner, combine};
+use crate::examined::{Examiner, combine, executed};
 use crate::failure::{ERROR, Failure};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -20,6 +21,17 @@ use crate::sampled::Sampled;
 struct Part {
     time: ProcedureTime,
     summary: Summary,
+    /// Instructions that ran.
+    executed: Estimate,
+}
+
+impl Parts {
+    /// Instructions that ran in all of them; what is known of one says nothing of another.
+    fn executed(&self) -> Estimate {
+        let value = self.parts.iter().map(|part| part.executed.value).sum();
+        let of = |part: &Part| part.executed.standard_uncertainty.powi(2);
+        Estimate::known(value, self.parts.iter().map(of).sum::<f64>().sqrt())
+    }
 }
 
 /// What was examined, and what was not.
@@ -77,14 +89,12 @@ fn examine(
             Err(why) => Err(why.clone()),
         };
         match report {
-            Ok(report) if report.blocks.is_empty() => {
-                without_code += time.count;
-                why = why.or_else(|| report.notes.first().cloned());
-            }
-            Ok(ProcedureReport { summary, notes: said, .. }) => {
+            Ok(report) => {
+                let executed = executed(&report);
+                let ProcedureReport { summary, notes: said, .. } = report;
                 let about = |note| format!("{}: {note}", sampled.name(&time));
                 notes.extend(said.into_iter().map(about));
-                parts.push(Part { time, summary });
+                parts.push(Part { time, summary, executed });
             }
             Err(reason) => {
                 without_code += time.count;

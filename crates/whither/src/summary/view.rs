@@ -6,7 +6,7 @@ use vocab::Count;
 use super::{Part, Parts};
 use crate::cli::SummaryJob;
 use crate::database::notes as notes_section;
-use crate::examined::{Examiner, summary_section};
+use crate::examined::{Examiner, largest_cause, mean_cpi, summary_section};
 use crate::run::tone;
 use crate::sampled::Sampled;
 
@@ -26,7 +26,7 @@ pub(super) fn view(
         100.0 * parts.whole.samples as f64 / sampled.whole().as_f64().max(1.0)
     );
     View {
-        schema: Schema { name: "summary", version: 1 },
+        schema: Schema { name: "summary", version: 2 },
         title: match &job.selection.image {
             Some(image) => format!("whither summary: {image}"),
             None => "whither summary".into(),
@@ -49,7 +49,7 @@ fn cpi(examiner: &Examiner<'_>, parts: &Parts) -> Section {
     let facts = vec![
         Fact::new("core", "core", Cell::text(examiner.machine.name.as_str())),
         Fact::new("best_cpi", "best-case CPI", number(parts.whole.best_cpi())),
-        Fact::new("actual_cpi", "actual CPI", number(parts.whole.actual_cpi())),
+        Fact::new("actual_cpi", "actual CPI", mean_cpi(&parts.whole, parts.executed())),
     ];
     Section { key: "cpi", title: String::new(), caption: String::new(), body: Body::Facts(facts) }
 }
@@ -60,24 +60,18 @@ fn procedures(job: &SummaryJob, sampled: &Sampled, parts: &Parts) -> Section {
         let summary = &part.summary;
         let number =
             |value: Option<f64>| value.map_or(Cell::Empty, |v| Cell::Number(v, Unit::Number));
-        let largest = summary.dynamic.iter().max_by(|a, b| a.share_max.total_cmp(&b.share_max));
-        let largest =
-            largest.filter(|range| range.share_max >= 0.01).map_or(Cell::Empty, |range| {
-                let (min, max) = (100.0 * range.share_min, 100.0 * range.share_max);
-                Cell::text(format!("{} {min:.0}–{max:.0} %", range.cause.title()))
-            });
         Row::Cells(
             tone(part.time.count, whole),
             vec![
                 Cell::share_of(part.time.count, whole),
                 Cell::Count(part.time.count),
                 number(summary.best_cpi()),
-                number(summary.actual_cpi()),
+                mean_cpi(summary, part.executed),
                 Cell::Number(summary.execution, Unit::Share),
                 Cell::Number(summary.subtotal_static, Unit::Share),
                 Cell::Number(summary.subtotal_dynamic, Unit::Share),
                 Cell::text(sampled.name(&part.time)),
-                largest,
+                largest_cause(summary),
                 Cell::text(sampled.image_name(part.time.image)),
             ],
         )
@@ -108,7 +102,8 @@ fn procedures(job: &SummaryJob, sampled: &Sampled, parts: &Parts) -> Section {
 fn notes(job: &SummaryJob, sampled: &Sampled, parts: &Parts) -> Section {
     let mut notes = Vec::new();
     let told = Count(parts.whole.samples) + parts.without_code;
-    if told.as_f64() < job.cover * sampled.whole().as_f64() {
+    let is_cut = parts.parts.len() >= job.most;
+    if is_cut && told.as_f64() < job.cover * sampled.whole().as_f64() {
         notes.push(format!(
             "only the {} hottest procedures were examined: --most raises that",
             job.most

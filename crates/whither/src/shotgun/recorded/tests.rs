@@ -39,6 +39,7 @@ fn sample(pc: u64, branches: &[(u64, u64, bool)], load: Option<RawLoad>) -> Item
         chain: Vec::new(),
         branches: branches.iter().map(branch).collect(),
         load,
+        period: None,
     })))
 }
 

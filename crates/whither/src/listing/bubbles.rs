@@ -9,6 +9,10 @@
 use std::collections::BTreeSet;
 
 use analyse::InstructionReport;
+use metrology::{Coverage, Interval};
+use show::{Cell, Unit};
+
+use crate::examined::{is_vague, least_of};
 
 /// Stalls shorter than this leave no bubble.
 const LEAST_CYCLES: f64 = 0.05;
@@ -16,14 +20,14 @@ const LEAST_CYCLES: f64 = 0.05;
 const LINES_MAX: usize = 3;
 
 /// The bubbles before an instruction; letters that were `explained` already are not again.
-pub(super) fn before(
+pub(crate) fn before(
     instruction: &InstructionReport,
     explained: &mut BTreeSet<char>,
 ) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(stall) = instruction.static_stall.filter(|stall| stall.cycles >= LEAST_CYCLES) {
         let causes = [(stall.cause.letter(), stall.cause.title())];
-        lines.extend(bubble(&causes, stall.cycles, explained));
+        lines.extend(bubble(&causes, (stall.cycles, stall.cycles), explained));
     }
     let cycles = instruction.dynamic_stall_cycles;
     if cycles >= LEAST_CYCLES {
@@ -35,13 +39,40 @@ pub(super) fn before(
         if causes.is_empty() {
             causes.push(('?', "unexplained"));
         }
-        lines.extend(bubble(&causes, cycles, explained));
+        lines.extend(bubble(&causes, (least_stall(instruction), cycles), explained));
     }
     lines
 }
 
-/// As high as the stall is long, up to a limit; higher where letters are yet to be explained.
-fn bubble(causes: &[(char, &str)], cycles: f64, explained: &mut BTreeSet<char>) -> Vec<String> {
+/// The stall, or the least that it may be where nobody knows how often the instruction ran.
+fn least_stall(it: &InstructionReport) -> f64 {
+    match it.cpi {
+        Some(cpi) if is_vague(it.frequency) => {
+            (least_of(cpi.value, it.frequency) - it.least_cycles).max(0.0)
+        }
+        _ => it.dynamic_stall_cycles,
+    }
+}
+
+/// A dynamic stall as JSON has it.
+pub(super) fn stall_cell(it: &InstructionReport) -> Cell {
+    let (least, cycles) = (least_stall(it), it.dynamic_stall_cycles);
+    match least == cycles {
+        true => Cell::Number(cycles, Unit::Number),
+        false => {
+            let interval = Interval { low: least, high: f64::INFINITY, coverage: Coverage::P95 };
+            Cell::AtLeast(cycles, interval, Unit::Number)
+        }
+    }
+}
+
+/// As high as the stall is long, up to a limit; higher where letters are yet to be explained. How
+/// long it is comes twice: at least, and as estimated.
+fn bubble(
+    causes: &[(char, &str)],
+    (least, cycles): (f64, f64),
+    explained: &mut BTreeSet<char>,
+) -> Vec<String> {
     let letters: String = causes.iter().map(|(letter, _)| *letter).collect();
     let new: Vec<&(char, &str)> =
         causes.iter().filter(|(letter, _)| explained.insert(*letter)).collect();
@@ -53,7 +84,11 @@ fn bubble(causes: &[(char, &str)], cycles: f64, explained: &mut BTreeSet<char>) 
     (0..height)
         .map(|line| {
             if cycles >= 1.0 && line == told {
-                return format!("{letters} ... {cycles:.1} cy");
+                return match least {
+                    least if least == cycles => format!("{letters} ... {cycles:.1} cy"),
+                    least if least >= LEAST_CYCLES => format!("{letters} ... ≥ {least:.1} cy"),
+                    _ => format!("{letters} ... of unknown length"),
+                };
             }
             match new.next() {
                 Some((letter, title)) => format!("{letters}   ({letter} = {title})"),
@@ -71,7 +106,7 @@ mod tests {
     fn a_long_stall_names_its_causes_once_and_its_length_in_the_middle() {
         let mut explained = BTreeSet::new();
         let causes = [('d', "D-cache miss"), ('w', "Write buffer"), ('D', "DTB miss")];
-        let first = bubble(&causes, 18.0, &mut explained);
+        let first = bubble(&causes, (18.0, 18.0), &mut explained);
         assert_eq!(
             first,
             [
@@ -81,13 +116,23 @@ mod tests {
                 "dwD   (D = DTB miss)"
             ]
         );
-        let second = bubble(&causes, 114.5, &mut explained);
+        let second = bubble(&causes, (114.5, 114.5), &mut explained);
         assert_eq!(second, ["dwD", "dwD ... 114.5 cy", "dwD"]);
     }
 
     #[test]
     fn half_a_cycle_is_one_line() {
         let mut explained = BTreeSet::from(['s']);
-        assert_eq!(bubble(&[('s', "Slotting")], 0.5, &mut explained), ["s"]);
+        assert_eq!(bubble(&[('s', "Slotting")], (0.5, 0.5), &mut explained), ["s"]);
+    }
+
+    #[test]
+    fn a_stall_of_code_that_may_never_have_run_has_no_length_of_its_own() {
+        let length = |least| {
+            let mut explained = BTreeSet::from(['d']);
+            bubble(&[('d', "D-cache miss")], (least, 9.0), &mut explained)
+        };
+        assert_eq!(length(2.5)[1], "d ... ≥ 2.5 cy");
+        assert_eq!(length(0.0)[1], "d ... of unknown length");
     }
 }
