@@ -21,8 +21,12 @@ pub struct Ask {
     pub counters: Option<u32>,
     /// Where the order of groups comes from.
     pub seed: u64,
+    /// Whether groups whose events vary more get more turns.
+    pub adapts: bool,
     /// What begins to be counted after the start of others: threads and processes.
     pub inherit: Inherit,
+    /// What [`Slice::Occurrences`] counts.
+    pub boundary: Option<Event>,
 }
 
 /// Whom events are counted for.
@@ -38,8 +42,8 @@ pub enum On {
     ThisThread,
     /// Everything on these CPUs; on all when none is named.
     Cpus(Vec<Cpu>),
-    /// A control group, by its directory, on all CPUs.
-    Cgroup(PathBuf),
+    /// A control group, by its directory, on these CPUs; on all when none is named.
+    Cgroup(PathBuf, Vec<Cpu>),
 }
 
 /// How turns are taken where not everything fits at once.
@@ -66,6 +70,8 @@ pub enum Slice {
     Cycles(u64),
     /// In retired instructions; they must be countable.
     Instructions(u64),
+    /// In occurrences of [`Ask::boundary`]; it must be countable.
+    Occurrences(u64),
 }
 
 /// MPX's slice.
@@ -80,7 +86,9 @@ impl Ask {
             slicing: Slicing::Own { slice: Slice::Nanoseconds(SLICE_NS), however_short: false },
             counters: None,
             seed: 1,
+            adapts: false,
             inherit: Inherit::All,
+            boundary: None,
         }
     }
 }
@@ -100,13 +108,13 @@ impl On {
                 vec![threads.into_iter().map(Target::Thread).collect()]
             }
             On::Cpus(cpus) => all(cpus).into_iter().map(|cpu| vec![Target::Cpu(cpu)]).collect(),
-            On::Cgroup(directory) => {
+            On::Cgroup(directory, cpus) => {
                 let open = |cpu| {
                     Target::cgroup(directory, cpu)
                         .map(|target| vec![target])
                         .map_err(|error| CountError::Cgroup(directory.clone(), error.to_string()))
                 };
-                cpus_online().into_iter().map(open).collect::<Result<_, _>>()?
+                all(cpus).into_iter().map(open).collect::<Result<_, _>>()?
             }
         })
     }

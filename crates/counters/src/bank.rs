@@ -9,7 +9,10 @@
 
 use std::io;
 
-use perf::{Group, GroupOptions, GroupReading, GroupRefusal, Inherit, Refusal, Target, UserPages};
+use perf::{
+    Alarm, AlarmClock, Group, GroupOptions, GroupReading, GroupRefusal, Inherit, Refusal, Target,
+    UserPages,
+};
 use vocab::{Event, EventCode, Mode};
 
 /// What a group counted between two readings.
@@ -36,6 +39,7 @@ struct Row {
 pub(crate) struct Bank {
     rows: Vec<Row>,
     clock: Row,
+    alarm: Option<Alarm>,
     /// Used again and again, so that reading allocates nothing.
     one: GroupReading,
 }
@@ -47,6 +51,8 @@ pub(crate) struct BankOptions {
     pub(crate) on_exec: OnExec,
     /// The target's own thread will read the counters.
     pub(crate) user_read: bool,
+    /// The member that ends a turn, where it can say when.
+    pub(crate) alarm: Option<Alarm>,
 }
 
 /// What begins with the target's exec; the clock does with any.
@@ -74,8 +80,9 @@ impl Bank {
             rows.push(Row::open(events, targets, options, on_exec)?);
         }
         let on_exec = options.on_exec != OnExec::Nothing;
-        let clock = Row::open(&[clock_for(targets)], targets, options, on_exec)?;
-        Ok(Bank { rows, clock, one: GroupReading::default() })
+        let still = BankOptions { alarm: None, ..options };
+        let clock = Row::open(&[clock_for(targets)], targets, still, on_exec)?;
+        Ok(Bank { rows, clock, alarm: options.alarm, one: GroupReading::default() })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -95,6 +102,18 @@ impl Bank {
     /// Switches the clock.
     pub(crate) fn switch_clock(&self, on: bool) -> io::Result<()> {
         if on { self.clock.enable() } else { self.clock.disable() }
+    }
+
+    /// Whether its groups say when a turn is over.
+    pub(crate) fn rings(&self) -> bool {
+        self.alarm.is_some()
+    }
+
+    /// Lets every group wake the thread of the clock.
+    pub(crate) fn ring(&self, clock: &AlarmClock) -> io::Result<()> {
+        let Some(alarm) = self.alarm else { return Ok(()) };
+        let mut groups = self.rows.iter().flat_map(|row| &row.groups);
+        groups.try_for_each(|group| clock.hear(group, alarm))
     }
 
     /// What a group counted since it was last taken.
@@ -148,8 +167,9 @@ impl Row {
         options: BankOptions,
         on_exec: bool,
     ) -> Result<Row, GroupRefusal> {
-        let (inherit, user_read) = (options.inherit, options.user_read);
-        let options = GroupOptions { inherit, on_exec, user_read, ..GroupOptions::default() };
+        let BankOptions { inherit, user_read, alarm, .. } = options;
+        let options =
+            GroupOptions { inherit, on_exec, user_read, alarm, ..GroupOptions::default() };
         let mut groups = Vec::with_capacity(targets.len());
         let mut gone = None;
         for target in targets {

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use perf::AlarmClock;
 use pmu::Reading;
 
 use crate::engine::{Engine, Tally};
@@ -61,6 +62,19 @@ impl Driver {
                 self.fail(&error);
                 None
             }
+        }
+    }
+
+    /// Whether its groups say when a turn is over.
+    pub(crate) fn rings(&self) -> bool {
+        matches!(&self.turns, Turns::Own(engine) if engine.bank().rings())
+    }
+
+    /// Lets the groups wake the thread of the clock.
+    pub(crate) fn ring(&self, clock: &AlarmClock) -> io::Result<()> {
+        match &self.turns {
+            Turns::Own(engine) => engine.bank().ring(clock),
+            Turns::Kernel(_) => Ok(()),
         }
     }
 

@@ -36,6 +36,9 @@ pub(crate) struct Engine {
     pub(crate) layout: Arc<Layout>,
     scheduler: Scheduler,
     boundary: Boundary,
+    /// A turn lasts for at least so long, whatever its boundary: occurrences may come so fast that
+    /// switching would take all the time.
+    least_ns: u64,
     /// How far the boundary's quantity had come at the last taken reading.
     spent: u64,
     /// Anchors over all slices.
@@ -66,6 +69,7 @@ impl Engine {
         layout: Arc<Layout>,
         scheduler: Scheduler,
         boundary: Boundary,
+        least_ns: u64,
     ) -> Engine {
         let tally = Tally { enabled_ns: vec![0; bank.len()], ..Tally::default() };
         Engine {
@@ -74,6 +78,7 @@ impl Engine {
             layout,
             scheduler,
             boundary,
+            least_ns,
             spent: 0,
             enabled_ns: 0,
             clock_ns: 0,
@@ -105,8 +110,13 @@ impl Engine {
         };
         let ahead = self.bank.look(turn.group)?;
         let now = self.spent.saturating_add(self.quantity(&ahead));
-        if now < turn.until && !(ahead.running_ns == 0 && ahead.enabled_ns > PATIENCE_NS) {
+        let is_stuck = ahead.running_ns == 0 && ahead.enabled_ns > PATIENCE_NS;
+        if now < turn.until && !is_stuck {
             return Ok((turn.until - now, now));
+        }
+        if ahead.enabled_ns < self.least_ns && !is_stuck {
+            // Any number that is left brings us back soon.
+            return Ok((1, now));
         }
         self.switch(turn, now)?;
         let until = self.scheduler.turn().map_or(u64::MAX, |turn| turn.until);
@@ -189,6 +199,10 @@ impl Engine {
             self.readings.push(self.layout.gap(0, between_ns, &self.anchors));
         }
         Ok(())
+    }
+
+    pub(crate) fn bank(&self) -> &Bank {
+        &self.bank
     }
 
     pub(crate) fn is_on(&self) -> bool {

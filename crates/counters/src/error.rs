@@ -24,8 +24,8 @@ pub enum CountError {
     Grouping(GroupError),
     /// The kernel would not take a group.
     Refused(GroupRefusal),
-    /// Slices were asked for in an event that cannot be counted here.
-    NoBoundary(&'static str),
+    /// Slices were asked for in an event that cannot be counted here; and why.
+    NoBoundary(String, Option<Refusal>),
     /// A call on an open event failed.
     Kernel(io::Error),
 }
@@ -48,9 +48,14 @@ impl fmt::Display for CountError {
             }
             CountError::Grouping(why) => why.fmt(f),
             CountError::Refused(why) => why.fmt(f),
-            CountError::NoBoundary(event) => {
-                write!(f, "slices cannot be measured in {event}: they are not countable here")
+            CountError::NoBoundary(event, Some(why)) => {
+                write!(f, "slices cannot be measured in '{event}' here: it is {why}")
             }
+            CountError::NoBoundary(event, None) => write!(
+                f,
+                "slices cannot be measured in '{event}' here: the counters have no room for it in \
+                 every group"
+            ),
             CountError::Kernel(why) => write!(f, "the kernel stopped answering: {why}"),
         }
     }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use pmu::{Grouping, Reading};
-use vocab::Event;
+use vocab::{Event, EventCode};
 
 use crate::bank::Delta;
 use crate::capacity::TIME;
 use crate::history::NOBODY;
+use crate::name::full_name;
 
 /// A grouping with the events that the kernel is asked for.
 #[derive(Clone, Debug)]
@@ -28,6 +29,11 @@ impl Layout {
         }
         let time = grouping.find(TIME).filter(|&place| place < grouping.anchors);
         Layout { opened, time, grouping }
+    }
+
+    /// Whether the event of this name has this code.
+    pub(crate) fn has_code(&self, name: &str, code: &EventCode) -> bool {
+        self.opened.iter().flatten().any(|event| event.code == *code && full_name(event) == name)
     }
 
     /// A slice as estimators want it: every event's count, with the time in its place.

@@ -7,6 +7,8 @@ use perf::Refusal;
 use pmu::estimate::{Counted, Estimator, scaled_totals, totals};
 use pmu::{Grouping, Reading};
 
+use crate::capacity::TIME;
+
 /// Why an event has no count. None of these is 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotCounted {
@@ -108,11 +110,11 @@ pub(crate) fn estimates(grouping: &Grouping, banks: &[Lanes]) -> Vec<Option<Coun
 
 /// The totals of one list.
 ///
-/// Where time is the only anchor, they are scaled by time, as MPX did: a switch takes a fixed part
+/// Where time is the first anchor (cycles cannot be counted), they are scaled by time, as MPX did: a switch takes a fixed part
 /// of every slice's time, so that short slices seem slower than long ones, and following the rate
 /// from slice to slice would follow their lengths. Cycles and instructions have no such part.
 pub(crate) fn one_list(grouping: &Grouping, readings: &[Reading]) -> Vec<Option<Counted>> {
-    if grouping.anchors > 1 {
+    if grouping.anchors > 1 && grouping.events.first().is_some_and(|first| first != TIME) {
         return totals(grouping, readings);
     }
     scaled_totals(grouping, readings)

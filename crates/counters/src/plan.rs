@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use perf::{Group, GroupOptions, GroupRefusal, Refusal, Target};
+use perf::{Alarm, Group, GroupOptions, GroupRefusal, Refusal, Target};
 use pmu::{Counters, Grouping, Limit, Rule};
 use vocab::{Event, Mode};
 
@@ -114,34 +114,89 @@ pub(crate) fn counters_for(countable: &Countable, ration: Option<u32>) -> Counte
     }
 }
 
+/// What ends a slice, where that is neither time nor cycles.
+#[derive(Clone, Debug)]
+pub(crate) struct MustHave {
+    pub(crate) event: Event,
+    /// Whether it counts in the mode that the others do.
+    pub(crate) follows_mode: bool,
+    /// How much of it a slice is.
+    pub(crate) amount: u64,
+}
+
+/// Slices shorter than this overflow so often that the kernel would hold the counter back for a
+/// while, and counts would be lost.
+const HARDWARE_PERIOD_MIN: u64 = 1_000_000;
+const PERIOD_MIN: u64 = 100;
+
+impl MustHave {
+    /// The event that is opened on a target.
+    fn resolved(&self, mode: Mode, target: &Target) -> Result<Event, CountError> {
+        let mode = if self.follows_mode { mode } else { self.event.mode };
+        let event = Event { mode, ..self.event.clone() };
+        match opens(&event, target) {
+            Ok(()) => Ok(event),
+            Err(why) => Err(CountError::NoBoundary(full_name(&event), Some(why))),
+        }
+    }
+
+    /// The alarm of its member, where it can be given one.
+    fn alarm(&self, layout: &Layout, target: &Target) -> Option<Alarm> {
+        let group = layout.opened.first().filter(|_| layout.opened.len() > 1)?;
+        let place = group.iter().position(|event| event.code == self.event.code)?;
+        let is_software = matches!(self.event.code.kind, 1 | 2 | 5);
+        let least = if is_software { PERIOD_MIN } else { HARDWARE_PERIOD_MIN };
+        let alarm = Some(Alarm { place: 0, period: self.amount });
+        let options = GroupOptions { alarm, ..GroupOptions::default() };
+        let rings =
+            self.amount >= least && Group::open(group.get(place..=place)?, target, options).is_ok();
+        rings.then_some(Alarm { place, period: self.amount })
+    }
+}
+
 /// The fewest groups. Anchors of the core are added only where turns are taken at all, and only as
 /// far as they leave room for what the user wants together.
 pub(crate) fn grouping(
     countable: &mut Countable,
     counters: &Counters,
     target: &Target,
-    must_have: Option<u64>,
+    must_have: Option<&MustHave>,
 ) -> Result<Grouping, CountError> {
     let alone = pmu::group(counters, &[TIME], &countable.units)?;
-    if alone.groups.len() == 1 && must_have.is_none() {
+    if alone.groups.len() == 1 {
         return Ok(alone);
     }
     let mode = countable.mode();
     let mut anchors: Vec<String> = Vec::new();
     for config in [0, 1] {
         let event = Event { mode, ..hardware(config) };
-        if (capacity().general > 0 || must_have.is_some()) && opens(&event, target).is_ok() {
+        if capacity().general > 0 && opens(&event, target).is_ok() {
             anchors.push(full_name(&event));
             countable.events.entry(full_name(&event)).or_insert(event);
         }
     }
+    let boundary = match must_have {
+        Some(must_have) => {
+            let event = must_have.resolved(mode, target)?;
+            let name = full_name(&event);
+            countable.events.entry(name.clone()).or_insert(event);
+            Some(name)
+        }
+        None => None,
+    };
     loop {
         let mut names: Vec<&str> = anchors.iter().map(String::as_str).collect();
+        // Estimators take the first anchor as the size of a slice: what ends it comes last, unless
+        // it is an anchor already.
         names.push(TIME);
-        match pmu::group(counters, &names, &countable.units) {
-            Ok(grouping) => return Ok(grouping),
-            Err(error) if anchors.is_empty() => return Err(error.into()),
-            Err(_) => drop(anchors.pop()),
+        names.extend(boundary.as_deref());
+        match (pmu::group(counters, &names, &countable.units), &boundary) {
+            (Ok(grouping), _) => return Ok(grouping),
+            (Err(_), Some(name)) if anchors.is_empty() => {
+                return Err(CountError::NoBoundary(name.clone(), None));
+            }
+            (Err(error), None) if anchors.is_empty() => return Err(error.into()),
+            (Err(_), _) => drop(anchors.pop()),
         }
     }
 }
@@ -151,7 +206,7 @@ pub(crate) fn open(
     ask: &Ask,
     mut countable: Countable,
     targets: &[Vec<Target>],
-    must_have: Option<u64>,
+    must_have: Option<&MustHave>,
     on_exec: impl Fn(usize) -> OnExec,
 ) -> Result<(Countable, Layout, Vec<Bank>), CountError> {
     let mut counters = counters_for(&countable, ask.counters);
@@ -160,7 +215,8 @@ pub(crate) fn open(
         let grouping = grouping(&mut countable, &counters, probe, must_have)?;
         let layout = Layout::new(grouping, &countable.events);
         let on_exec = on_exec(layout.opened.len());
-        let options = BankOptions { inherit: ask.inherit, on_exec, user_read: false };
+        let alarm = must_have.and_then(|must_have| must_have.alarm(&layout, probe));
+        let options = BankOptions { inherit: ask.inherit, on_exec, user_read: false, alarm };
         let open = |set: &Vec<Target>| Bank::open(&layout.opened, set, options);
         match targets.iter().map(open).collect::<Result<Vec<Bank>, GroupRefusal>>() {
             Ok(banks) => return Ok((countable, layout, banks)),

@@ -8,12 +8,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use perf::{ring_on_time, run_first};
+use perf::{AlarmClock, ring_on_time, run_first};
 use pmu::Grouping;
 use pmu::estimate::Counted;
 use pmu::schedule::{Plan, Scheduler};
 
-use crate::bank::{Bank, OnExec};
+use crate::bank::OnExec;
+use crate::capacity::{TIME, hardware};
 use crate::driver::{Driver, Turns};
 use crate::engine::{Boundary, Engine};
 use crate::layout::Layout;
@@ -21,7 +22,7 @@ use crate::name::full_name;
 use crate::outcome::{Lanes, estimates};
 use crate::pace::Pace;
 use crate::place::Place;
-use crate::plan::{self, Countable};
+use crate::plan::{self, Countable, MustHave};
 use crate::rotation::Rotation;
 use crate::{Ask, CountError, EventOutcome, NotCounted, On, Outcome, Slice, Slicing};
 
@@ -76,8 +77,9 @@ impl Session {
                 OnExec::Group(Scheduler::new(turns(groups, 1, ask.seed)).start(0).group)
             }
         };
-        let must_have = boundary_event(ask.slicing);
-        let (countable, layout, banks) = plan::open(ask, countable, &targets, must_have, starts)?;
+        let must_have = must_have(ask)?;
+        let (countable, layout, banks) =
+            plan::open(ask, countable, &targets, must_have.as_ref(), starts)?;
         let layout = Arc::new(layout);
         let mut slice = 0;
         let mut counting = Vec::with_capacity(banks.len());
@@ -87,10 +89,14 @@ impl Session {
                     Turns::Kernel(Box::new(Rotation::new(bank, Arc::clone(&layout))))
                 }
                 Slicing::Own { slice: length, however_short } => {
-                    let (boundary, amount) = boundary(length, however_short, &layout.grouping)?;
+                    let least_ns = if however_short { 1 } else { crate::least_slice_ns() };
+                    let must_have = must_have.as_ref();
+                    let (boundary, amount) = boundary(length, least_ns, must_have, &layout);
                     slice = amount;
-                    let seed = ask.seed.wrapping_add(place as u64);
-                    Turns::Own(Box::new(engine(bank, &layout, boundary, amount, seed)))
+                    let plan = turns(bank.len(), amount, ask.seed.wrapping_add(place as u64));
+                    let scheduler = Scheduler::new(Plan { adapts: ask.adapts, ..plan });
+                    let layout = Arc::clone(&layout);
+                    Turns::Own(Box::new(Engine::new(bank, layout, scheduler, boundary, least_ns)))
                 }
             };
             let driver = Driver::new(turns);
@@ -110,6 +116,12 @@ impl Session {
     /// How long a slice is, in its own unit; 0 where the kernel rotates.
     pub fn slice(&self) -> u64 {
         self.slice
+    }
+
+    /// How turns end that are measured in occurrences: whether the counter itself says when, or it
+    /// is looked at now and again.
+    pub fn rings(&self) -> bool {
+        self.banks.iter().all(|bank| bank.lock().rings())
     }
 
     /// What is counted in user mode only, because the kernel may not be looked at: asked, granted.
@@ -237,6 +249,7 @@ fn turn_by_turn(bank: &Counting, stop: &Stop) {
     run_first();
     let mut place = bank.place.clone();
     let mut pace = Pace::new(1.0);
+    let clock = alarm_clock(bank);
     let mut asked = stop.asked.lock().unwrap_or_else(PoisonError::into_inner);
     while !*asked {
         drop(asked);
@@ -245,6 +258,11 @@ fn turn_by_turn(bank: &Counting, stop: &Stop) {
             Some((left, now)) => pace.sleep(now, left),
             None => ASKING,
         };
+        if let Some(clock) = &clock {
+            clock.wait(wait);
+            asked = stop.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            continue;
+        }
         asked = stop.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if !*asked {
             let waited = stop.woken.wait_timeout(asked, wait);
@@ -253,46 +271,63 @@ fn turn_by_turn(bank: &Counting, stop: &Stop) {
     }
 }
 
+/// Where groups say when a turn is over, the calling thread wakes at that moment; else, and where
+/// the kernel will not have it, it looks when the turn should be over by the pace so far. A stop is
+/// seen when the wait is over, which is never long.
+fn alarm_clock(bank: &Counting) -> Option<AlarmClock> {
+    let driver = bank.lock();
+    if !driver.rings() {
+        return None;
+    }
+    AlarmClock::here().ok().filter(|clock| driver.ring(clock).is_ok())
+}
+
 /// Turns of one slice a group each round.
 pub(crate) fn turns(groups: usize, slice: u64, seed: u64) -> Plan {
     Plan { opening: None, ..Plan::even(groups, slice, seed) }
 }
 
-fn engine(bank: Bank, layout: &Arc<Layout>, boundary: Boundary, slice: u64, seed: u64) -> Engine {
-    let plan = turns(bank.len(), slice, seed);
-    Engine::new(bank, Arc::clone(layout), Scheduler::new(plan), boundary)
+/// The anchor that the slices need beside those that all groups have anyway.
+fn must_have(ask: &Ask) -> Result<Option<MustHave>, CountError> {
+    let Slicing::Own { slice, .. } = ask.slicing else { return Ok(None) };
+    Ok(match slice {
+        Slice::Nanoseconds(_) | Slice::Cycles(_) => None,
+        Slice::Instructions(amount) => {
+            Some(MustHave { event: hardware(1), follows_mode: true, amount: amount.max(1) })
+        }
+        Slice::Occurrences(amount) => {
+            let event = ask.boundary.clone().ok_or(CountError::NoEvents)?;
+            Some(MustHave { event, follows_mode: false, amount: amount.max(1) })
+        }
+    })
 }
 
-/// The anchor that the slices need, by the kernel's number for it.
-fn boundary_event(slicing: Slicing) -> Option<u64> {
-    match slicing {
-        Slicing::Own { slice: Slice::Instructions(_), .. } => Some(1),
-        _ => None,
-    }
-}
-
-/// What ends a slice, and how much of it, in units of the grouping.
+/// What ends a slice, and how much of it.
 fn boundary(
     slice: Slice,
-    however_short: bool,
-    grouping: &Grouping,
-) -> Result<(Boundary, u64), CountError> {
-    let anchor = |word: &str| {
-        let anchors = grouping.events.iter().take(grouping.anchors);
-        anchors.into_iter().position(|name| name.split(':').next() == Some(word))
+    least_ns: u64,
+    must_have: Option<&MustHave>,
+    layout: &Layout,
+) -> (Boundary, u64) {
+    let anchors = layout.grouping.events.iter().take(layout.grouping.anchors);
+    let anchor = |wanted: &str| {
+        anchors.clone().position(|name| name.split(':').next() == Some(wanted) && name != TIME)
     };
-    // A cycle or an instruction is never much longer than a nanosecond; as a floor that is enough.
-    let least = if however_short { 1 } else { crate::least_slice_ns() };
-    match slice {
-        Slice::Nanoseconds(ns) => Ok((Boundary::Time, ns.max(least))),
-        Slice::Cycles(cycles) => Ok(match anchor("cycles") {
-            Some(place) => (Boundary::Anchor(place), cycles.max(least)),
-            None => (Boundary::Time, cycles.max(least)),
-        }),
-        Slice::Instructions(count) => match anchor("instructions") {
-            Some(place) => Ok((Boundary::Anchor(place), count.max(least))),
-            None if grouping.groups.len() == 1 => Ok((Boundary::Time, crate::SLICE_NS)),
-            None => Err(CountError::NoBoundary("instructions")),
+    match (slice, must_have) {
+        (Slice::Nanoseconds(ns), _) => (Boundary::Time, ns.max(least_ns)),
+        // A cycle is never much longer than a nanosecond; as a floor that is enough.
+        (Slice::Cycles(cycles), _) => match anchor("cycles") {
+            Some(place) => (Boundary::Anchor(place), cycles.max(least_ns)),
+            None => (Boundary::Time, cycles.max(least_ns)),
         },
+        (_, Some(must_have)) => {
+            let is_it = |name: &str| layout.has_code(name, &must_have.event.code);
+            match anchors.clone().position(|name| is_it(name)) {
+                Some(place) => (Boundary::Anchor(place), must_have.amount),
+                // Everything is counted at the same time: there are no turns.
+                None => (Boundary::Time, crate::SLICE_NS),
+            }
+        }
+        (_, None) => (Boundary::Time, crate::SLICE_NS),
     }
 }

@@ -69,7 +69,7 @@ pub trait CoreListener: Send {
     fn ran(&mut self, _runs: &[(BlockId, u32)], _instructions: u64) {}
 
     /// While the listener idled these addresses were touched, in order. Each stands for its line, and
-    /// a line that was touched a short while before may be left out.
+    /// a line that was touched a short while before (`Reached`) may be left out.
     fn touched(&mut self, _addresses: &[u64]) {}
 
     /// A signal handler begins with the next block, so that it follows from no branch. After an
@@ -89,9 +89,9 @@ pub trait CoreListener: Send {
 
 /// Lines that are told apart, as many as a small second level holds; a power of two.
 const REACHED: usize = 4096;
-/// New lines after which all are forgotten, so that one that is always in use becomes the newest of the
-/// outer caches again before they would let go of it: they hold more than so many.
-const FORGET_AFTER: u32 = 8192;
+/// Instructions after which all are to be forgotten, so that one that is always in use becomes the
+/// newest of the outer caches again before they would let go of it.
+pub const FORGET_EVERY: u64 = 1 << 18;
 /// The power of two of the bytes that count as one line here.
 const REACHED_SHIFT: u32 = 6;
 
@@ -100,7 +100,6 @@ const REACHED_SHIFT: u32 = 6;
 pub struct Reached {
     /// Folded to half a word, so that the table stays in the host's first level.
     lines: Box<[u32; REACHED]>,
-    until_forgotten: u32,
 }
 
 /// No line, as long as nobody uses the last one of the address space.
@@ -108,7 +107,7 @@ const NOWHERE: u32 = u32::MAX;
 
 impl Default for Reached {
     fn default() -> Reached {
-        Reached { lines: Box::new([NOWHERE; REACHED]), until_forgotten: FORGET_AFTER }
+        Reached { lines: Box::new([NOWHERE; REACHED]) }
     }
 }
 
@@ -124,10 +123,11 @@ impl Reached {
             return false;
         }
         *place = folded;
-        self.until_forgotten -= 1;
-        if self.until_forgotten == 0 {
-            *self = Reached::default();
-        }
         true
+    }
+
+    /// Every line is new from now on.
+    pub fn forget(&mut self) {
+        self.lines.fill(NOWHERE);
     }
 }

@@ -81,7 +81,8 @@ impl Flow {
     /// Whether it left the straight line, seen from where the program went on. A branch that has no
     /// condition always does, even to the instruction behind it.
     pub fn is_taken(self, went_on: u64, behind: u64, target: u64) -> bool {
-        self != Flow::Conditional || went_on != behind || target == went_on
+        // Without a decision in between: which way it went is as hard to guess for the host.
+        (self != Flow::Conditional) | (went_on != behind) | (target == went_on)
     }
 
     /// Whether its target is not in its bytes.

@@ -7,7 +7,7 @@
 use crate::core::{Accesses, Ideal};
 use crate::machine::Machine;
 use crate::program::{Program, StaticInstruction};
-use crate::stream::{Access, BlockId, CoreListener, Reached, StaticBlock};
+use crate::stream::{Access, BlockId, CoreListener, FORGET_EVERY, Reached, StaticBlock};
 use crate::units::branch::{Branch, Predictor};
 use crate::units::memory::Memory;
 use crate::uop::Flow;
@@ -73,6 +73,8 @@ pub struct Warmer {
     instructions: u64,
     branches: BranchCounts,
     reached: Reached,
+    /// Instructions until the lines reached are forgotten.
+    until_forgotten: u64,
 }
 
 impl Warmer {
@@ -98,6 +100,7 @@ impl Warmer {
             instructions: 0,
             branches: BranchCounts::default(),
             reached: Reached::default(),
+            until_forgotten: FORGET_EVERY,
         }
     }
 
@@ -125,6 +128,12 @@ impl Warmer {
     pub(crate) fn skip(&mut self) {
         self.open = None;
         self.line = u64::MAX;
+        self.forget_reached();
+    }
+
+    fn forget_reached(&mut self) {
+        self.reached.forget();
+        self.until_forgotten = FORGET_EVERY;
     }
 
     /// Tells the addresses of the lines of code that were entered since the last time, the newest
@@ -142,8 +151,13 @@ impl Warmer {
         }
     }
 
-    /// The same of accesses, but for lines that were reached a short while before.
-    pub(crate) fn reach(&mut self, accesses: &[Access]) {
+    /// The same of the accesses of so many instructions, but for lines that were reached a short
+    /// while before.
+    pub(crate) fn reach(&mut self, ran: u16, accesses: &[Access]) {
+        self.until_forgotten = self.until_forgotten.saturating_sub(u64::from(ran));
+        if self.until_forgotten == 0 {
+            self.forget_reached();
+        }
         for access in accesses {
             if self.reached.is_new(access.address) {
                 self.memory.refresh(access.address);

@@ -16,7 +16,7 @@ use vocab::{Count, Event};
 use crate::attr::{Attr, flag, read};
 use crate::open::{FLAG_PID_CGROUP, open_with};
 use crate::words::read_words;
-use crate::{Inherit, Refusal, Target};
+use crate::{Alarm, Inherit, Refusal, Target};
 
 const IOC_ENABLE: libc::Ioctl = 0x2400;
 const IOC_DISABLE: libc::Ioctl = 0x2401;
@@ -34,6 +34,8 @@ pub struct GroupOptions {
     pub pinned: bool,
     /// The counters are to be read without a system call where the machine allows it.
     pub user_read: bool,
+    /// A member that overflows, for an [`AlarmClock`](crate::AlarmClock).
+    pub alarm: Option<Alarm>,
 }
 
 /// An open group.
@@ -117,7 +119,7 @@ impl Group {
         let mut fds: Vec<OwnedFd> = Vec::with_capacity(events.len());
         for (place, event) in events.iter().enumerate() {
             let leader = fds.first().map_or(-1, AsRawFd::as_raw_fd);
-            let attr = attr(event, options, leader < 0, together);
+            let attr = attr(event, options, place, together);
             fds.push(open_on(&attr, target, leader).map_err(|refusal| GroupRefusal {
                 place,
                 event: event.name.clone(),
@@ -205,7 +207,7 @@ impl Group {
     }
 }
 
-fn attr(event: &Event, options: GroupOptions, leads: bool, together: bool) -> Attr {
+fn attr(event: &Event, options: GroupOptions, place: usize, together: bool) -> Attr {
     let mut attr = Attr::of(event);
     attr.read_format = read::TIME_ENABLED | read::TIME_RUNNING | read::ID;
     if together {
@@ -216,11 +218,15 @@ fn attr(event: &Event, options: GroupOptions, leads: bool, together: bool) -> At
         Inherit::Threads => flag::INHERIT | flag::INHERIT_THREAD,
         Inherit::All => flag::INHERIT,
     };
-    if leads {
+    if place == 0 {
         attr.flags |= if options.on_exec { flag::ENABLE_ON_EXEC } else { 0 };
         attr.flags |= if options.pinned { flag::PINNED } else { 0 };
     } else {
         attr.flags &= !flag::DISABLED;
+    }
+    if let Some(alarm) = options.alarm.filter(|alarm| alarm.place == place) {
+        attr.sample_period_or_freq = alarm.period;
+        attr.wakeup = 1;
     }
     if options.user_read {
         crate::page::ask_for_user_read(&mut attr);

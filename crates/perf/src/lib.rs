@@ -16,10 +16,12 @@
 //!       └──UserPages: the same without a system call, on the counted thread itself
 //! ```
 
+mod alarm;
 mod attr;
 mod bpf;
 mod breakpoint;
 mod capability;
+mod cgroup;
 mod chain;
 mod counter;
 mod cpu_event;
@@ -43,12 +45,14 @@ mod told;
 mod wait;
 mod words;
 
+pub use alarm::{Alarm, AlarmClock};
 pub use bpf::{
     Alu, Assembler, Bell, BpfAbilities, CURRENT_PID_TGID, FORCE_WAKEUP, If, Label, NotLoaded,
     Program, RING_THE_BELL, Reg, SharedArray, Width, probe_bpf,
 };
 pub use breakpoint::{BreakpointKind, breakpoint, probe_breakpoint};
 pub use capability::{Capability, keep_only};
+pub use cgroup::cgroup_directory;
 pub use chain::parse_chain;
 pub use counter::{Counter, Reading};
 pub use cpu_event::{CpuEvent, CpuEventRequest, Scope};

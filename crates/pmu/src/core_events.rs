@@ -155,12 +155,24 @@ pub fn core_of(here: &HostCore) -> Result<Option<CoreEvents>, TableError> {
 pub struct ModelledEvents {
     /// Where the definitions come from.
     pub source: String,
+    /// What comes in lumps, the largest first: see [`ModelledEvents::order`].
+    pub lumps: Vec<String>,
     /// Sets without a formula of their own.
     pub set: Vec<crate::EventSet>,
     /// How its time divides.
     pub breakdown: Vec<Breakdown>,
     /// Its measures.
     pub metric: Vec<Metric>,
+}
+
+impl ModelledEvents {
+    /// Puts what comes in lumps first, so that groups hold events that are alike: only then can
+    /// turns go where they are needed.
+    pub fn order(&self, units: &mut [Vec<String>]) {
+        let place = |name: &String| self.lumps.iter().position(|lump| lump == name);
+        let first = |unit: &Vec<String>| unit.iter().filter_map(place).min();
+        units.sort_by_key(|unit| first(unit).unwrap_or(usize::MAX));
+    }
 }
 
 /// The modelled core's.

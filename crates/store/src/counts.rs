@@ -130,8 +130,7 @@ impl Counts {
         let rest = events.iter().zip(offsets).zip(owners).zip(counts);
         let mut last_image = None;
         let mut last_event = None;
-        for (((&path, &id), &kind), (((&event, &offset), (&pid, &name)), &count)) in
-            images.zip(rest)
+        for (((&path, &id), &kind), (((&event, &offset), (pid, &name)), &count)) in images.zip(rest)
         {
             let named = [path, id, kind];
             let image = match last_image {

@@ -458,6 +458,13 @@ fn a_program_of_a_container_is_named_when_the_container_is_gone() {
     let names = named(&scene.db(), "only-here");
     assert!(!names.is_empty());
     assert!(names.iter().all(|name| !name.contains("no known procedure")), "{names:?}");
+    // Its code is there too, from the copy.
+    let annotated = Command::new(env!("CARGO_BIN_EXE_whither"))
+        .args(["annotate", "--image", "only-here", "--db"])
+        .arg(scene.db())
+        .output()
+        .unwrap();
+    assert!(annotated.status.success(), "{}", String::from_utf8_lossy(&annotated.stderr));
 }
 
 /// Code that a process made at run time keeps its name after process and list are gone.
@@ -498,4 +505,11 @@ fn generated_code_is_named_when_its_process_is_gone() {
     let _ = fs::remove_file(list);
     scene.stop();
     assert_eq!(named(&scene.db(), &format!("process {}", maker.id())), ["spin_for_ever"]);
+    let exported = Command::new(env!("CARGO_BIN_EXE_whither"))
+        .args(["export", "--format", "folded", "--db"])
+        .arg(scene.db())
+        .output()
+        .unwrap();
+    let exported = String::from_utf8(exported.stdout).unwrap();
+    assert!(exported.contains("spin_for_ever"), "{exported}");
 }

@@ -174,3 +174,139 @@ fn the_modelled_core_counts_the_same_twice_and_adds_up() {
     let expected = instructions as f64 / cycles as f64;
     assert!((ipc.unwrap()["value"].as_f64().unwrap() - expected).abs() < 1e-12);
 }
+
+/// Whether this user may count what runs on a CPU.
+fn may_look_wide() -> bool {
+    let output = whither(&["-a", "-e", "cpu-clock", "--", "true"]);
+    output.status.code() == Some(0)
+}
+
+#[test]
+fn every_cpu_apart_has_perfs_columns_and_adds_up_to_all() {
+    if !may_look_wide() {
+        return;
+    }
+    let arguments = ["-x;", "-a", "-A", "-e", "context-switches,cpu-clock", "sleep", "0.05"];
+    let ours = whither(&arguments);
+    assert_eq!(ours.status.code(), Some(0), "{}", stderr(&ours));
+    let text = stderr(&ours);
+    let heads: Vec<&str> = text.lines().filter_map(|line| line.split(';').next()).collect();
+    let cpus = heads.len() / 2;
+    assert!(cpus > 0 && heads[..cpus] == heads[cpus..], "{text}");
+    let names: Vec<&str> = text.lines().filter_map(|line| line.split(';').nth(3)).collect();
+    assert!(names[..cpus].iter().all(|name| *name == "context-switches"), "{text}");
+    if let Some(theirs) = perf(&arguments) {
+        assert_alike(&theirs, &text, &arguments);
+    }
+    let lines = json(&stderr(&whither(&["-j", "-a", "-A", "-e", "cs", "sleep", "0.05"])));
+    let places: Vec<&str> = lines.iter().filter_map(|line| line["cpu"].as_str()).collect();
+    let expected: Vec<String> = heads[..cpus].iter().map(|head| head.replace("CPU", "")).collect();
+    assert_eq!(places, expected);
+    // -I and the report say it too.
+    let report = json(&stderr(&whither(&["--json", "-A", "-C", "0", "-e", "cs", "true"])));
+    assert_eq!(report.last().unwrap()["counted"][0]["cpu"], "CPU0");
+}
+
+#[test]
+fn apart_without_all_cpus_says_what_to_add() {
+    for arguments in [&["-A", "-e", "cs", "true"][..], &["-e", "cs", "-G", "x", "true"]] {
+        let output = whither(arguments);
+        assert_eq!(output.status.code(), Some(125), "{arguments:?}");
+        let said = stderr(&output);
+        assert!(said.contains("-a") && said.lines().count() == 1, "{said}");
+    }
+}
+
+/// A control group of our own, gone when dropped; none where none can be made.
+struct Cgroup {
+    name: String,
+    path: std::path::PathBuf,
+}
+
+impl Cgroup {
+    fn create(word: &str) -> Option<Cgroup> {
+        let name = format!("whither-test-{word}-{}", std::process::id());
+        let path = perf::cgroup_directory(&name)?;
+        std::fs::create_dir(&path).ok()?;
+        Some(Cgroup { name, path })
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.path);
+    }
+}
+
+#[test]
+fn a_control_group_is_counted_by_itself() {
+    if !may_look_wide() {
+        return;
+    }
+    let (Some(busy), Some(idle)) = (Cgroup::create("busy"), Cgroup::create("idle")) else { return };
+    // The program moves itself into one of the two, then works: faults in the other are none.
+    let procs = busy.path.join("cgroup.procs");
+    let script = format!(
+        "echo $$ > {} || exit 9; i=0; while [ $i -lt 50 ]; do /bin/true; i=$((i+1)); done",
+        procs.display()
+    );
+    let both = format!("{},{}", busy.name, idle.name);
+    let arguments =
+        ["-j", "-a", "-e", "page-faults", "--for-each-cgroup", &both, "sh", "-c", &script];
+    let output = whither(&arguments);
+    if output.status.code() == Some(9) {
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let lines = json(&stderr(&output));
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert_eq!(
+        (&lines[0]["cgroup"], &lines[1]["cgroup"]),
+        (&busy.name.as_str().into(), &idle.name.as_str().into())
+    );
+    let faults: f64 = lines[0]["counter-value"].as_str().unwrap().parse().unwrap();
+    // Fifty programs cannot start without a fault each.
+    assert!(faults >= 50.0, "{lines:?}");
+    let idle_count = lines[1]["counter-value"].as_str().unwrap();
+    assert!(idle_count.starts_with('<') || idle_count.parse() == Ok(0.0), "{lines:?}");
+    // perf's columns: the name stands behind the event.
+    let csv = ["-x;", "-a", "-e", "page-faults", "-G", &busy.name, "true"];
+    let text = stderr(&whither(&csv));
+    assert_eq!(text.split(';').nth(3), Some(busy.name.as_str()), "{text}");
+    if let Some(theirs) = perf(&csv) {
+        assert_eq!(theirs.split(';').nth(3), Some(busy.name.as_str()), "{theirs}");
+    }
+}
+
+#[test]
+fn a_control_group_that_is_not_there_is_named() {
+    let output = whither(&["-a", "-e", "cs", "-G", "no/such/group", "true"]);
+    assert_eq!(output.status.code(), Some(125));
+    let said = stderr(&output);
+    assert!(said.contains("no/such/group") && said.lines().count() == 1, "{said}");
+}
+
+#[test]
+fn turns_of_so_many_occurrences_are_taken_on_the_machine() {
+    let script = "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done";
+    let arguments = [
+        "--json",
+        "--counters",
+        "2",
+        "--slice",
+        "500page-faults",
+        "-e",
+        "task-clock,cs,minor-faults",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ];
+    let output = whither(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let report = json(&stderr(&output)).pop().unwrap();
+    assert!(report["run"]["turns"].as_str().unwrap().contains("groups took turns"), "{report}");
+    let nowhere = whither(&["--counters", "2", "--slice", "500 no-such-event", "-e", "cs", "true"]);
+    assert_eq!(nowhere.status.code(), Some(125));
+    assert!(stderr(&nowhere).contains("no length of a turn"), "{}", stderr(&nowhere));
+}

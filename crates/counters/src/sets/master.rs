@@ -322,14 +322,18 @@ impl Master {
         self.made += 1;
         let seed = self.options.seed.wrapping_add(self.made);
         let plan = session::turns(bank.len(), self.options.slice_ns, seed);
-        let engine = Engine::new(bank, layout, Scheduler::new(plan), Boundary::Time);
+        let engine = Engine::new(bank, layout, Scheduler::new(plan), Boundary::Time, 0);
         let (due, wait, reached) = (None, Duration::ZERO, 0);
         Ok(Running { active, engine, groups, number: self.made, due, wait, reached })
     }
 
     fn bank(&mut self, layout: &Layout) -> Result<Bank, SetError> {
-        let options =
-            BankOptions { inherit: Inherit::No, on_exec: OnExec::Nothing, user_read: true };
+        let options = BankOptions {
+            inherit: Inherit::No,
+            on_exec: OnExec::Nothing,
+            user_read: true,
+            alarm: None,
+        };
         let open = || Bank::open(&layout.opened, &[Target::ThisThread], options);
         match open() {
             // Descriptors and breakpoints are few, and parked engines hold some.

@@ -16,6 +16,8 @@ use super::{Defaults, Fragment, Labels, Link};
 use crate::history::SPAN;
 use crate::{Fixed, Step};
 
+/// Instructions that are looked through at least for the other end of an edge.
+const NEAR: usize = 200;
 /// Nobody in sight wrote a register.
 const NOBODY: u64 = u64::MAX;
 
@@ -176,10 +178,17 @@ impl Assembler {
         let back = link.back as usize;
         let at = |back: usize| self.past.get(newest.checked_sub(back)?);
         let is_it = |back: usize| at(back).is_some_and(|&(pc, _)| pc == link.pc);
-        // The path may differ in between: the nearest run of the same instruction, up to twice as
-        // far away.
+        // The path may differ in between, but a value that goes round in memory was left by as late
+        // a run of the same instruction as was seen.
+        let backwards = usize::from(link.back > 0)..=newest.min(2 * back.max(NEAR));
+        let counted = link.runs.and_then(|runs| {
+            let mut runs_of_it = backwards.filter(|&back| is_it(back));
+            if link.back == 0 { Some(0) } else { runs_of_it.nth(runs as usize) }
+        });
+        // If there are not as many: the nearest run, up to twice as far away.
         let near = (0..=back).flat_map(|off| [Some(back + off), back.checked_sub(off)]).flatten();
-        let found = near.filter(|&back| back > 0 || link.back == 0).find(|&back| is_it(back));
+        let mut near = near.filter(|&back| back > 0 || link.back == 0);
+        let found = counted.or_else(|| near.find(|&back| is_it(back)));
         let first = found.and_then(at).map(|&(_, first)| first + u64::from(link.op));
         let distance = first.and_then(|op| self.count.checked_sub(op)).filter(|&back| back > 0);
         self.lost += u64::from(distance.is_none());

@@ -19,6 +19,8 @@ pub struct Link {
     pub pc: u64,
     /// How many instructions before; 0 for the same one.
     pub back: u32,
+    /// How many runs of that instruction came between; none if that is not known.
+    pub runs: Option<u32>,
     /// Which of its micro-ops.
     pub op: u8,
 }
@@ -175,7 +177,14 @@ impl LabelRecorder {
     fn link(&self, distance: u32) -> Option<Link> {
         let place = self.past.len().checked_sub(distance as usize)?;
         let &(instruction, pc, op) = self.past.get(place)?;
-        Some(Link { pc, back: (self.instruction - instruction) as u32, op })
+        let back = (self.instruction - instruction) as u32;
+        // Every run of an instruction begins with its first micro-op.
+        let between = self.past.iter().skip(place + 1);
+        let is_run = |&&(run, other, op): &&(u64, u64, u8)| {
+            other == pc && op == 0 && run != self.instruction
+        };
+        let runs = between.filter(is_run).count() as u32;
+        Some(Link { pc, back, runs: Some(runs), op })
     }
 }
 

@@ -171,8 +171,8 @@ impl CoreListener for SampledCore {
             }
         }
         match self.phase {
-            Phase::Skip => self.warmer.reach(accesses),
-            Phase::After if self.stratum.is_skipped => self.warmer.reach(accesses),
+            Phase::Skip => self.warmer.reach(ran, accesses),
+            Phase::After if self.stratum.is_skipped => self.warmer.reach(ran, accesses),
             Phase::Warm | Phase::After => self.warmer.executed(id, ran, accesses),
             Phase::Certain | Phase::Prime | Phase::Measure => {
                 self.core.executed(id, ran, accesses);

@@ -70,6 +70,7 @@ impl SampledCore {
                 self.core.settle(Some(pc));
                 self.measured();
                 self.exchange();
+                self.warmer.skip();
                 self.phase = Phase::After;
                 self.turns_at = self.stratum.length;
             }

@@ -127,6 +127,7 @@ impl CoreListener for Idling<'_> {
         if self.left == 0 {
             self.core.executed(id, ran, accesses);
             self.left = self.core.idles_for();
+            self.reached.forget();
             return;
         }
         let new = accesses.iter().map(|access| access.address);

@@ -103,6 +103,18 @@ impl Frame {
         let count = self.nodes.len();
         let (mut own, mut between) = (vec![0.0; count], vec![0.0; count]);
         let round = |node: Node| readings.get(node.place).map(|reading| reading.round);
+        // The first node of each node's round, and what the round counted from there on.
+        let mut rounds: Vec<(usize, f64)> = Vec::with_capacity(count);
+        for (k, node) in self.nodes.iter().enumerate() {
+            let first = match k.checked_sub(1).and_then(|before| self.nodes.get(before)) {
+                Some(before) if round(*before) == round(*node) => rounds[k - 1].0,
+                _ => k,
+            };
+            rounds.push((first, 0.0));
+            rounds[first].1 += node.size;
+        }
+        // What a round did not count, by its first node.
+        let mut left = vec![0.0; count];
         let (mut from, mut next) = (0.0, 0);
         for (place, &size) in sizes.iter().enumerate() {
             let middle = from + size / 2.0;
@@ -120,14 +132,20 @@ impl Frame {
             between[earlier] += size * (1.0 - along);
             between[after] += size * along;
             let mine = readings.get(place).map(|reading| reading.round);
-            // A round with several slices of the group, or with none, is interpolated.
-            let part = match (round(a) == mine, round(b) == mine) {
-                (true, false) => 0.0,
-                (false, true) => 1.0,
-                _ => along,
-            };
-            own[earlier] += size * (1.0 - part);
-            own[after] += size * part;
+            // A round without a slice of the group is interpolated.
+            if round(a) == mine {
+                left[rounds[earlier].0] += size;
+            } else if round(b) == mine {
+                left[rounds[after].0] += size;
+            } else {
+                own[earlier] += size * (1.0 - along);
+                own[after] += size * along;
+            }
+        }
+        // All slices of a round are as good as each other, wherever in it they lie.
+        for (k, node) in self.nodes.iter().enumerate() {
+            let first = rounds[k].0;
+            own[k] += left[first] * node.size / rounds[first].1;
         }
         (own, between)
     }

@@ -87,10 +87,11 @@ fn shares_follow_the_spread_when_asked() {
     assert_eq!(grouping.groups.len(), 2);
     let mut scheduler = Scheduler::new(Plan { adapts: true, ..plan(2) });
     let mut turn = scheduler.start(0);
-    for k in 0..200_u64 {
-        // Relative deviations 0.1 and 0.4.
-        let spread = if turn.group == 0 { 10 } else { 40 };
-        let count = if k % 4 < 2 { 100 - spread } else { 100 + spread };
+    let mut random = crate::random::Random::new(3);
+    for _ in 0..2_000 {
+        // Relative deviations 0.1 and 0.8: eight to the power of two thirds is four.
+        let spread = if turn.group == 0 { 10 } else { 80 };
+        let count = if random.below(2) == 0 { 100 - spread } else { 100 + spread };
         let counts = vec![100, 100, count];
         let reading = Reading { group: turn.group, round: turn.round, counts };
         scheduler.observe(&grouping, &reading);

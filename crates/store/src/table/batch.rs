@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Kind, Spec, Symbol, Texts};
+use super::{Kind, Maybes, Spec, Symbol, Texts};
 
 /// Lists laid end to end.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,7 +44,7 @@ fn some<T: Copy>(values: &[T], from: usize, to: usize) -> Vec<T> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Column {
     Int(Vec<u64>),
-    MaybeInt(Vec<Option<u64>>),
+    MaybeInt(Maybes),
     /// Texts, present or not.
     Text(Vec<Symbol>),
     Ints(Lists<u64>),
@@ -55,7 +55,7 @@ impl Column {
     fn new(kind: Kind) -> Column {
         match kind {
             Kind::Int => Column::Int(Vec::new()),
-            Kind::MaybeInt => Column::MaybeInt(Vec::new()),
+            Kind::MaybeInt => Column::MaybeInt(Maybes::default()),
             Kind::Text | Kind::MaybeText => Column::Text(Vec::new()),
             Kind::Ints => Column::Ints(Lists::default()),
             Kind::Texts => Column::Texts(Lists::default()),
@@ -75,7 +75,7 @@ impl Column {
     fn part(&self, from: usize, to: usize) -> Column {
         match self {
             Column::Int(values) => Column::Int(some(values, from, to)),
-            Column::MaybeInt(values) => Column::MaybeInt(some(values, from, to)),
+            Column::MaybeInt(values) => Column::MaybeInt(values.part(from, to)),
             Column::Text(values) => Column::Text(some(values, from, to)),
             Column::Ints(lists) => Column::Ints(lists.part(from, to)),
             Column::Texts(lists) => Column::Texts(lists.part(from, to)),
@@ -109,7 +109,7 @@ impl Column {
     fn push_from(&mut self, other: &Column, row: usize) {
         match (self, other) {
             (Column::Int(to), Column::Int(from)) => to.extend(from.get(row)),
-            (Column::MaybeInt(to), Column::MaybeInt(from)) => to.extend(from.get(row)),
+            (Column::MaybeInt(to), Column::MaybeInt(from)) => to.push(from.get(row)),
             (Column::Text(to), Column::Text(from)) => to.extend(from.get(row)),
             (Column::Ints(to), Column::Ints(from)) => to.push(from.get(row)),
             (Column::Texts(to), Column::Texts(from)) => to.push(from.get(row)),

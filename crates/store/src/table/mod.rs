@@ -9,6 +9,7 @@
 
 mod batch;
 mod check;
+mod maybes;
 mod merge;
 mod read;
 mod runs;
@@ -18,6 +19,7 @@ mod write;
 
 pub(crate) use batch::{Batch, Column, Lists};
 pub(crate) use check::{checks_of, hash_range};
+pub(crate) use maybes::Maybes;
 pub(crate) use merge::{Merge, Progress, Source};
 pub(crate) use read::{Rows, Wanted};
 pub(crate) use spec::{Kind, Packing, Spec, key, sum};

@@ -11,7 +11,7 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::statistics::Statistics;
 
-use super::{Batch, Column, Kind, Lists, Spec, Symbol, Texts, hash_range};
+use super::{Batch, Column, Kind, Lists, Maybes, Spec, Symbol, Texts, hash_range};
 use crate::StoreError;
 use crate::manifest::{Checks, TableEntry};
 
@@ -24,7 +24,10 @@ pub(crate) struct Wanted {
     pub(crate) only: Vec<(&'static str, String)>,
 }
 
-/// A table's file, read one row group at a time. Each part is checked before it is parsed.
+/// Rows to a batch: a merge holds one of each of its inputs.
+const BATCH_ROWS: usize = 1 << 13;
+
+/// A table's file, read some rows at a time. Each part is checked before it is parsed.
 pub(crate) struct Rows {
     spec: &'static Spec,
     path: PathBuf,
@@ -33,6 +36,14 @@ pub(crate) struct Rows {
     checks: Checks,
     wanted: Wanted,
     next_group: usize,
+    open: Group,
+}
+
+/// A row group that is being read: columns that were not asked for have no reader.
+#[derive(Default)]
+struct Group {
+    readers: Vec<Option<ColumnReader>>,
+    rows_left: usize,
 }
 
 impl Rows {
@@ -71,19 +82,23 @@ impl Rows {
             }
         }
         let (path, wanted) = (path.to_owned(), wanted.clone());
-        Ok(Rows { spec, path, file, reader, checks, wanted, next_group: 0 })
+        let open = Group::default();
+        Ok(Rows { spec, path, file, reader, checks, wanted, next_group: 0, open })
     }
 
-    /// The next row group that may hold what is wanted; `None` at the end.
+    /// The next rows of the row groups that may hold what is wanted; `None` at the end.
     pub(crate) fn next(&mut self, texts: &mut Texts) -> Result<Option<Batch>, StoreError> {
-        while self.next_group < self.reader.num_row_groups() {
+        while self.open.rows_left == 0 {
+            if self.next_group >= self.reader.num_row_groups() {
+                return Ok(None);
+            }
             let group = self.next_group;
             self.next_group += 1;
             if self.may_hold(group) {
-                return self.group(group, texts).map(Some);
+                self.open = self.group(group)?;
             }
         }
-        Ok(None)
+        self.batch(texts).map(Some)
     }
 
     /// Whether a column of a row group is as it was written.
@@ -116,24 +131,41 @@ impl Rows {
         })
     }
 
-    fn group(&self, group: usize, texts: &mut Texts) -> Result<Batch, StoreError> {
+    /// Checks a row group and opens its columns.
+    fn group(&self, group: usize) -> Result<Group, StoreError> {
         let damaged = StoreError::damaged(&self.path);
         let reader = self.reader.get_row_group(group).map_err(&damaged)?;
-        let rows = usize::try_from(reader.metadata().num_rows()).unwrap_or(0);
-        let mut columns = Vec::with_capacity(self.spec.columns.len());
+        let rows_left = usize::try_from(reader.metadata().num_rows()).unwrap_or(0);
+        let mut readers = Vec::with_capacity(self.spec.columns.len());
         for (place, column) in self.spec.columns.iter().enumerate() {
-            let read = if self.wanted.without.contains(&column.name) {
-                absent(column.kind, rows)
-            } else {
-                self.check(group, place)?;
-                let from = reader.get_column_reader(place).map_err(&damaged)?;
-                read_column(column.kind, from, rows, texts).map_err(&damaged)?
+            if self.wanted.without.contains(&column.name) {
+                readers.push(None);
+                continue;
+            }
+            self.check(group, place)?;
+            readers.push(Some(reader.get_column_reader(place).map_err(&damaged)?));
+        }
+        Ok(Group { readers, rows_left })
+    }
+
+    fn batch(&mut self, texts: &mut Texts) -> Result<Batch, StoreError> {
+        let damaged = StoreError::damaged(&self.path);
+        let rows = self.open.rows_left.min(BATCH_ROWS);
+        let mut columns = Vec::with_capacity(self.spec.columns.len());
+        for (reader, column) in self.open.readers.iter_mut().zip(self.spec.columns) {
+            let read = match reader {
+                None => absent(column.kind, rows),
+                Some(from) => read_column(column.kind, from, rows, texts).map_err(&damaged)?,
             };
             if read.len() != rows {
                 let what = format!("column '{}' has {} of {rows} rows", column.name, read.len());
                 return Err(damaged(ParquetError::General(what)));
             }
             columns.push(read);
+        }
+        self.open.rows_left -= rows;
+        if self.open.rows_left == 0 {
+            self.open = Group::default();
         }
         Ok(Batch { spec: self.spec, columns })
     }
@@ -148,7 +180,7 @@ fn last(checks: &Checks) -> &str {
 fn absent(kind: Kind, rows: usize) -> Column {
     match kind {
         Kind::Int => Column::Int(vec![0; rows]),
-        Kind::MaybeInt => Column::MaybeInt(vec![None; rows]),
+        Kind::MaybeInt => Column::MaybeInt(Maybes::none(rows)),
         Kind::Text | Kind::MaybeText => Column::Text(vec![Symbol::NONE; rows]),
         Kind::Ints => Column::Ints(Lists { ends: vec![0; rows], values: Vec::new() }),
         Kind::Texts => Column::Texts(Lists { ends: vec![0; rows], values: Vec::new() }),
@@ -157,7 +189,7 @@ fn absent(kind: Kind, rows: usize) -> Column {
 
 fn read_column(
     kind: Kind,
-    reader: ColumnReader,
+    reader: &mut ColumnReader,
     rows: usize,
     texts: &mut Texts,
 ) -> Result<Column, ParquetError> {
@@ -235,7 +267,7 @@ struct Leaf<T> {
 
 impl<T> Leaf<T> {
     fn read<D: DataType<T = T>>(
-        mut reader: ColumnReaderImpl<D>,
+        reader: &mut ColumnReaderImpl<D>,
         rows: usize,
     ) -> Result<Leaf<T>, ParquetError> {
         let mut leaf = Leaf { values: Vec::new(), present: Vec::new(), repeated: Vec::new() };

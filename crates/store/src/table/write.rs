@@ -15,9 +15,9 @@ use parquet::schema::types::{ColumnDescPtr, ColumnPath};
 use super::runs::{Chunk, empty_chunk, texts_chunk};
 use super::{Batch, Column, Kind, Packing, Spec, Symbol, Texts};
 
-/// Rows to a row group: small enough to hold one of each input of a merge in memory, large enough
-/// that a dictionary pays.
-pub(crate) const ROWS_PER_GROUP: usize = 1 << 17;
+/// Rows to a row group: small enough that a merge holds the rows of one in memory, large enough that
+/// a dictionary pays.
+pub(crate) const ROWS_PER_GROUP: usize = 1 << 15;
 /// How hard a file is squeezed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Effort {
@@ -104,7 +104,7 @@ fn in_runs(
 ) -> Result<Option<Chunk>, ParquetError> {
     match column {
         Column::Text(symbols) => texts_chunk(leaf, symbols, texts, level).map(Some),
-        Column::MaybeInt(values) if values.iter().all(Option::is_none) => {
+        Column::MaybeInt(values) if values.is_none() => {
             empty_chunk(leaf, values.len(), level).map(Some)
         }
         _ => Ok(None),
@@ -123,7 +123,7 @@ fn write_column(
         }
         Column::MaybeInt(values) => {
             let levels: Vec<i16> = values.iter().map(|v| i16::from(v.is_some())).collect();
-            let values: Vec<i64> = values.iter().flatten().map(|&value| value as i64).collect();
+            let values: Vec<i64> = values.iter().flatten().map(|value| value as i64).collect();
             to.typed::<Int64Type>().write_batch(&values, Some(&levels), None)?;
         }
         Column::Text(_) => debug_assert!(false, "texts are written in runs"),

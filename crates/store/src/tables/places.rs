@@ -14,10 +14,7 @@ use vocab::{Count, EventId, ImageId, Offset, Spot};
 
 use super::COUNTS;
 use super::plain_counts::{Common, compare};
-use crate::table::{Batch, Column, Symbol, Texts};
-
-/// Rows to a batch: enough that a dictionary pays, and a megabyte or two of columns.
-const ROWS_PER_GROUP: usize = 1 << 15;
+use crate::table::{Batch, Column, Maybes, ROWS_PER_GROUP, Symbol, Texts};
 
 /// Counts by place, sorted by image, event and offset, each place once.
 pub trait Places {
@@ -116,9 +113,9 @@ impl Part {
         let mut columns = common.map(Column::Text).to_vec();
         columns.extend([
             Column::Int(offsets),
-            Column::MaybeInt(vec![None; rows]),
+            Column::MaybeInt(Maybes::none(rows)),
             Column::Text(vec![Symbol::NONE; rows]),
-            Column::MaybeInt(vec![None; rows]),
+            Column::MaybeInt(Maybes::none(rows)),
             Column::Int(counts),
         ]);
         Batch { spec: &COUNTS, columns }

@@ -15,7 +15,7 @@ use vocab::{Count, Profile, Spot};
 
 use super::COUNTS;
 use super::from_profile::Named;
-use crate::table::{Batch, Column, Symbol, Texts};
+use crate::table::{Batch, Column, Maybes, Symbol, Texts};
 
 /// What the rows of one image and event have in common: path, build-id, kind and label.
 pub(super) type Common = [Symbol; 4];
@@ -56,9 +56,9 @@ pub(super) fn plain_counts(
         *place += 1;
     }
     let nobody = [
-        Column::MaybeInt(vec![None; rows]),
+        Column::MaybeInt(Maybes::none(rows)),
         Column::Text(vec![Symbol::NONE; rows]),
-        Column::MaybeInt(vec![None; rows]),
+        Column::MaybeInt(Maybes::none(rows)),
     ];
     let mut columns = common.map(Column::Text).to_vec();
     columns.push(Column::Int(offsets));

@@ -213,7 +213,7 @@ impl Reading<'_> {
 
     fn maybe(&self, column: usize, row: usize) -> Option<u64> {
         match self.batch.columns.get(column) {
-            Some(Column::MaybeInt(values)) => values.get(row).copied().flatten(),
+            Some(Column::MaybeInt(values)) => values.get(row),
             _ => None,
         }
     }

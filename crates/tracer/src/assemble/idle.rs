@@ -1,11 +1,12 @@
 //! Blocks that ran while the listener had no use for anything but how often.
 
-use model::stream::{BlockId, Reached};
+use model::stream::{BlockId, FORGET_EVERY, Reached};
 
 /// Instructions after which a listener is asked whether it idles. What it idles for is far longer.
 const ASK_EVERY: i64 = 1024;
-/// Instructions after which it is told what ran: what is kept of a killed program is no older.
-const TELL_EVERY: u64 = 1 << 18;
+/// Instructions after which it is told what ran: what is kept of a killed program is no older. With
+/// each telling the lines reached are forgotten.
+const TELL_EVERY: u64 = FORGET_EVERY;
 
 /// How often blocks ran since the listener began to idle.
 ///
@@ -44,6 +45,9 @@ impl Idle {
     pub(super) fn begin(&mut self, instructions: u64, known: u32) {
         self.until_asked = ASK_EVERY;
         self.left = instructions.min(TELL_EVERY) as i64;
+        if self.is_on() {
+            self.reached.forget();
+        }
         if self.runs.len() < known as usize {
             self.runs.resize(known as usize, 0);
         }

@@ -8,6 +8,6 @@ pub(crate) use plan::{
     AnnotateJob, Ask, CalcJob, CalibrateJob, CfgJob, CountJob, DaemonJob, DiffJob, EpochChoice,
     ExportJob, Form, Here, IcostJob, ImportJob, InputKind, Job, ListJob, ListWhat, MeasureJob,
     ModelJob, ModelledRecord, OnModel, Plan, ProfJob, RecordJob, RunJob, Selection, ShotgunJob,
-    SsbJob, StartJob, StatJob, StatsJob, SummaryJob, Varies, WarmUp, Watched, What, Who, Whom,
-    check_machine, event_table, parse, software_set,
+    SsbJob, StartJob, StatJob, StatsJob, Subject, SummaryJob, Varies, WarmUp, Watched, What, Who,
+    Whom, check_machine, event_table, parse, software_set,
 };

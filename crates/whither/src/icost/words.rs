@@ -42,7 +42,7 @@ pub(super) fn pair_words(asked: &Asked, pair: Categories) -> Option<String> {
     } else if -icost.value >= ENOUGH * larger {
         "fixing either is enough".to_owned()
     } else if smaller > FREE && -icost.value >= ENOUGH * smaller {
-        format!("fixing {} makes {} worth nothing", name(more), name(less))
+        format!("fixing {} leaves little to gain from {}", name(more), name(less))
     } else {
         format!("fixing both saves {size:.1} % less than the sum")
     })

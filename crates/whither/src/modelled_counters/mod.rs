@@ -40,6 +40,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) counters: Option<u32>,
     pub(crate) slice: Option<Turn>,
     pub(crate) seed: u64,
+    /// Whether turns follow the spread that is observed.
+    pub(crate) adapts: bool,
 }
 
 /// How long a turn is.
@@ -85,7 +87,9 @@ impl Turns {
         let (boundary, slice) = match &ask.slice {
             None => ("cycles", SLICE_CYCLES.min(longest)),
             Some(Turn::Of(Slice::Cycles(cycles))) => ("cycles", *cycles),
-            Some(Turn::Of(Slice::Instructions(count))) => ("instructions", *count),
+            Some(Turn::Of(Slice::Instructions(count) | Slice::Occurrences(count))) => {
+                ("instructions", *count)
+            }
             Some(Turn::Of(Slice::Nanoseconds(ns))) => {
                 ("cycles", (ns.saturating_mul(clock_mhz) / 1000).max(1))
             }
@@ -100,8 +104,12 @@ impl Turns {
             anchors.push(boundary);
         }
         let counters = rationed(ask.machine, ask.counters)?;
-        let grouping = group(&counters, &anchors, &units(ask.events, &anchors))
-            .map_err(|error| failed(error.to_string()))?;
+        let mut units = units(ask.events, &anchors);
+        if ask.adapts {
+            pmu::modelled_events().map_err(|error| failed(error.to_string()))?.order(&mut units);
+        }
+        let grouping =
+            group(&counters, &anchors, &units).map_err(|error| failed(error.to_string()))?;
         let header = Header {
             source: SOURCE.into(),
             machine: ask.machine.name.clone(),
@@ -183,7 +191,10 @@ pub(crate) fn run(
             settings: Settings::default(),
         },
         grouping: turns.grouping.clone(),
-        plan: Plan::even(turns.grouping.groups.len(), turns.header.slice, turns.seed),
+        plan: Plan {
+            adapts: ask.adapts,
+            ..Plan::even(turns.grouping.groups.len(), turns.header.slice, turns.seed)
+        },
         boundary: turns.boundary,
         logs: folder.path().to_owned(),
     }));
@@ -223,7 +234,8 @@ mod tests {
 
     fn ask<'a>(machine: &'a Machine, events: &'a EventList, counters: Option<u32>) -> Ask<'a> {
         let machine_text = "";
-        Ask { program: &[], machine, machine_text, events, counters, slice: None, seed: 3 }
+        let (slice, seed, adapts) = (None, 3, false);
+        Ask { program: &[], machine, machine_text, events, counters, slice, seed, adapts }
     }
 
     #[test]

@@ -47,9 +47,11 @@ fn open(here: &Here, on: On) -> Result<Session, Failure> {
     let mut ask = Ask::new(here.events.events.clone(), on);
     let slice = match &here.turns.slice {
         Some(Turn::Of(slice)) => *slice,
-        _ => counters::Slice::Cycles(SLICE_CYCLES),
+        Some(Turn::OfEvent(number, _)) => counters::Slice::Occurrences(*number),
+        None => counters::Slice::Cycles(SLICE_CYCLES),
     };
     ask.slicing = Slicing::Own { slice, however_short: false };
+    ask.boundary.clone_from(&here.turns.boundary);
     ask.counters = here.turns.counters;
     ask.seed = here.turns.seed;
     ask.inherit = Inherit::All;

@@ -62,6 +62,7 @@ fn on_model(job: &SsbJob, on: &OnModel, output: &Output) -> Result<u8, Failure> 
         counters: on.turns.counters,
         slice: on.turns.slice.clone(),
         seed: on.turns.seed,
+        adapts: false,
     };
     let turns = Turns::plan(&ask)?;
     let division = division(&on.breakdown, constants(&on.machine), &turns.grouping)?;

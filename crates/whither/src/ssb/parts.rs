@@ -3,7 +3,7 @@
 use metrology::Estimate;
 use pmu::{Breakdown, CpiParts, Grouping};
 
-use crate::stat::{Constants, CountRow, Given, Slices, Total, modifiers};
+use crate::stat::{Constants, CountRow, Given, Part, Slices, Total, modifiers};
 
 /// A division of CPI, with what its formulas need.
 #[derive(Clone, Debug)]
@@ -68,6 +68,7 @@ fn plain(typed: &str) -> &str {
 
 fn row((typed, total): (&String, &Option<Estimate>)) -> CountRow {
     CountRow {
+        part: Part::default(),
         typed: typed.clone(),
         name: plain(typed).to_owned(),
         is_clock: false,

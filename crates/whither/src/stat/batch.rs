@@ -16,8 +16,15 @@ pub(crate) struct Batch {
     pub(crate) at_s: Option<f64>,
     /// How long it took.
     pub(crate) seconds: f64,
-    /// The CPU, where each is told apart.
+}
+
+/// What a count is a part of, where parts are told apart.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Part {
+    /// The CPU, with `-A`.
     pub(crate) cpu: Option<u32>,
+    /// The control group by its name, empty for all; none where none was named.
+    pub(crate) cgroup: Option<String>,
 }
 
 /// One event.
@@ -29,6 +36,7 @@ pub(crate) struct CountRow {
     pub(crate) name: String,
     /// Nanoseconds, shown as a time.
     pub(crate) is_clock: bool,
+    pub(crate) part: Part,
     /// The total, or why there is none.
     pub(crate) total: Result<Total, Missing>,
 }
@@ -94,6 +102,20 @@ impl Total {
     }
 }
 
+/// Parts as one, in perf's order: one control group after the other, in each event by event, and
+/// for each event one CPU after the other.
+pub(crate) fn joined(parts: Vec<Batch>) -> Batch {
+    let places = parts.iter().map(|part| part.rows.len()).max().unwrap_or(0);
+    let at = |place: usize| parts.iter().filter_map(move |part| part.rows.get(place));
+    let mut rows: Vec<CountRow> = (0..places).flat_map(at).cloned().collect();
+    let cgroup_of = |batch: &Batch| batch.rows.first().map(|row| row.part.cgroup.clone());
+    let cgroups: Vec<_> = parts.iter().map(cgroup_of).collect();
+    rows.sort_by_key(|row| cgroups.iter().position(|of| of.as_ref() == Some(&row.part.cgroup)));
+    let seconds = parts.iter().map(|part| part.seconds).fold(0.0, f64::max);
+    let measures = parts.into_iter().flat_map(|part| part.measures).collect();
+    Batch { rows, measures, at_s: None, seconds }
+}
+
 /// The mean over runs. An event that one run could not count has no mean.
 pub(crate) fn over_runs(runs: &[Batch]) -> Batch {
     let Some(first) = runs.first().filter(|_| runs.len() > 1) else {
@@ -147,6 +169,23 @@ mod tests {
         assert!((total.spread_pct.unwrap() - 5.7735).abs() < 1e-3);
         assert!((total.half_width() - 5.7735 * 4.3027).abs() < 1e-2);
         assert_eq!(total.estimator, "mean");
+    }
+
+    #[test]
+    fn parts_stand_in_perfs_order() {
+        let part = |cpu, cgroup: &str| {
+            let mut batch = batch(vec![counted("a", 1.0, 0.0), counted("b", 2.0, 0.0)]);
+            let part = Part { cpu: Some(cpu), cgroup: Some(cgroup.to_owned()) };
+            batch.rows.iter_mut().for_each(|row| row.part = part.clone());
+            batch
+        };
+        let all = joined(vec![part(0, "x"), part(1, "x"), part(0, "y"), part(1, "y")]);
+        let shown = all.rows.iter().map(|row| {
+            let cgroup = row.part.cgroup.clone().unwrap_or_default();
+            format!("{cgroup}{}{}", row.name, row.part.cpu.unwrap())
+        });
+        assert_eq!(shown.collect::<Vec<_>>().join(" "), "xa0 xa1 xb0 xb1 ya0 ya1 yb0 yb1");
+        assert_eq!((all.seconds, all.at_s), (2.0, None));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use metrology::Estimate;
 use pmu::{Grouping, Inputs, Metric, Reading};
 
-use super::batch::{Batch, CountRow};
+use super::batch::{Batch, CountRow, Part};
 
 /// A measure and its value.
 #[derive(Clone, Debug)]
@@ -11,6 +11,7 @@ pub(crate) struct Measure {
     pub(crate) metric: Metric,
     /// The modifiers of the events that it was computed from: `u`, `k` or nothing.
     pub(crate) modifiers: String,
+    pub(crate) part: Part,
     pub(crate) value: Result<Estimate, String>,
 }
 
@@ -124,6 +125,8 @@ pub(crate) fn measures(
     let mut all_modifiers: Vec<&str> = batch.rows.iter().map(|row| modifiers(&row.typed)).collect();
     all_modifiers.sort_unstable();
     all_modifiers.dedup();
+    // A batch is one part here; parts are put together afterwards.
+    let part = batch.rows.first().map_or(Part::default(), |row| row.part.clone());
     let mut found = Vec::new();
     for modifiers in all_modifiers {
         let given = Given { rows: &batch.rows, constants, modifiers, slices };
@@ -132,7 +135,8 @@ pub(crate) fn measures(
         };
         for metric in metrics.iter().filter(|metric| metric.formula.names().iter().all(is_known)) {
             let value = metric.formula.evaluate(&given).map_err(|error| error.to_string());
-            found.push(Measure { metric: metric.clone(), modifiers: modifiers.into(), value });
+            let (modifiers, part) = (modifiers.to_owned(), part.clone());
+            found.push(Measure { metric: metric.clone(), modifiers, part, value });
         }
     }
     found

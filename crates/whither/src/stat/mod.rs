@@ -6,6 +6,7 @@
 //! ```
 
 mod batch;
+mod counting;
 mod measures;
 mod modelled;
 mod native;
@@ -25,10 +26,10 @@ use crate::cli::{Form, StatJob, Whom};
 use crate::failure::{Failure, RUN_FAILED, passed_on};
 use crate::output::Output;
 use crate::run::{Program, find_program};
-pub(crate) use batch::{CountRow, Missing, Total};
+pub(crate) use batch::{CountRow, Missing, Part, Total};
+pub(crate) use counting::count_failure;
 pub(crate) use measures::{Constants, Given, Slices, modifiers};
 pub(crate) use modelled::constants;
-pub(crate) use native::count_failure;
 pub(crate) use sink::Sink;
 
 use batch::{Batch, over_runs};
@@ -54,8 +55,8 @@ pub(crate) fn stat(job: &StatJob, output: &Output) -> Result<u8, Failure> {
     for _ in 0..job.repeat {
         let mut interval = |batch: Batch| printer.interval(&batch, &mut sink);
         runs.push(match (&job.whom, &program) {
-            (Whom::Others(on), timer) => {
-                native::others(job, &events, on, timer.as_ref(), &mut interval)?
+            (Whom::Others(subjects), timer) => {
+                native::others(job, &events, subjects, timer.as_ref(), &mut interval)?
             }
             (Whom::Program, Some(program)) => {
                 native::program(job, &events, program, &mut interval)?
@@ -122,7 +123,13 @@ fn countable(job: &StatJob) -> Result<(EventList, Option<String>), Failure> {
 fn title(job: &StatJob, program: Option<&Program>) -> String {
     match &job.whom {
         Whom::Program => program.map_or(String::new(), Program::shown),
-        Whom::Others(on) => on.iter().map(described).collect::<Vec<_>>().join(", "),
+        Whom::Others(subjects) => {
+            let mut words: Vec<String> =
+                subjects.iter().map(|subject| described(&subject.on)).collect();
+            // The CPUs of one control group follow each other.
+            words.dedup();
+            words.join(", ")
+        }
     }
 }
 
@@ -135,7 +142,8 @@ fn described(on: &On) -> String {
             let numbers: Vec<String> = cpus.iter().map(|cpu| cpu.0.to_string()).collect();
             format!("CPU {}", numbers.join(", "))
         }
-        other => format!("{other:?}"),
+        On::Cgroup(directory, _) => format!("control group {}", directory.display()),
+        On::Command(_) | On::ThisThread => "the program".to_owned(),
     }
 }
 

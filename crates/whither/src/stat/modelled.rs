@@ -10,7 +10,7 @@ use show::{Cell, Fact, Unit};
 use tracer::launch::Finished;
 use vocab::{Count, Source};
 
-use super::batch::{Batch, CountRow, Missing, Total};
+use super::batch::{Batch, CountRow, Missing, Part, Total};
 use super::measures::{Constants, Slices, measures};
 use super::native::Interval;
 use super::view;
@@ -40,6 +40,7 @@ pub(super) fn program(
         counters: job.counters,
         slice: job.slice.clone(),
         seed: job.seed,
+        adapts: job.adapts,
     };
     let turns = Turns::plan(&ask)?;
     let mut tally = Tally::new(job, machine, &turns.grouping);
@@ -193,6 +194,7 @@ impl<'a> Tally<'a> {
                 typed: name.clone(),
                 name: name.clone(),
                 is_clock: false,
+                part: Part::default(),
                 total: counted.map(|counted| Total::of(&counted, target_ns)).ok_or_else(too_short),
             }
         };

@@ -2,7 +2,7 @@
 //! the end.
 //!
 //! ```text
-//! [time,][CPU,]value,unit,event,[spread,]runtime,share,metric value,metric unit,±,estimator
+//! [time,][CPU,]value,unit,event,[control group,][spread,]runtime,share,metric value,metric unit,±,estimator
 //! ```
 
 use metrology::Coverage;
@@ -32,7 +32,7 @@ fn csv_line(batch: &Batch, row: &CountRow, separator: &str) -> String {
     let mut fields = Vec::new();
     // perf's own width, the sign of which scripts rely on.
     fields.extend(batch.at_s.map(|at| format!("{at:16.9}")));
-    fields.extend(batch.cpu.map(|cpu| format!("CPU{cpu}")));
+    fields.extend(row.part.cpu.map(|cpu| format!("CPU{cpu}")));
     let unit = if row.is_clock { "msec" } else { "" };
     fields.push(match &row.total {
         Ok(total) if row.is_clock => format!("{:.2}", total.estimate.value * 1e-6),
@@ -40,6 +40,7 @@ fn csv_line(batch: &Batch, row: &CountRow, separator: &str) -> String {
         Err(missing) => absent(missing.is_supported).to_owned(),
     });
     fields.extend([unit.to_owned(), row.typed.clone()]);
+    fields.extend(row.part.cgroup.clone());
     let spread = row.total.as_ref().ok().and_then(|total| total.spread_pct);
     fields.extend(spread.map(|pct| format!("{pct:.2}%")));
     let total = row.total.as_ref().ok();
@@ -87,7 +88,7 @@ fn json_line(batch: &Batch, row: &CountRow) -> serde_json::Value {
     if let Some(at) = batch.at_s {
         put("interval", json!(at));
     }
-    if let Some(cpu) = batch.cpu {
+    if let Some(cpu) = row.part.cpu {
         put("cpu", json!(cpu.to_string()));
     }
     let scale = if row.is_clock { 1e-6 } else { 1.0 };
@@ -99,6 +100,9 @@ fn json_line(batch: &Batch, row: &CountRow) -> serde_json::Value {
     put("counter-value", json!(value));
     put("unit", json!(if row.is_clock { "msec" } else { "" }));
     put("event", json!(row.typed));
+    if let Some(cgroup) = &row.part.cgroup {
+        put("cgroup", json!(cgroup));
+    }
     if let Some(pct) = total.and_then(|total| total.spread_pct) {
         put("variance", json!(pct));
     }
@@ -123,6 +127,7 @@ fn beside(batch: &Batch, row: &CountRow) -> Option<Beside> {
     let belongs = |measure: &&Measure| {
         measure.metric.beside.as_deref() == Some(row.name.as_str())
             && measure.modifiers == modifiers(&row.typed)
+            && measure.part == row.part
     };
     if let Some(measure) = batch.measures.iter().find(belongs) {
         let value = measure.value.as_ref().ok()?.value;
@@ -134,12 +139,12 @@ fn beside(batch: &Batch, row: &CountRow) -> Option<Beside> {
         };
         return Some(Beside { value, unit: label, places });
     }
-    rate(batch, total)
+    rate(batch, row, total)
 }
 
 /// `1.751 K/sec`, by the task's own time.
-fn rate(batch: &Batch, total: &Total) -> Option<Beside> {
-    let clock = batch.rows.iter().find(|row| row.is_clock)?;
+fn rate(batch: &Batch, row: &CountRow, total: &Total) -> Option<Beside> {
+    let clock = batch.rows.iter().find(|clock| clock.is_clock && clock.part == row.part)?;
     let seconds = clock.total.as_ref().ok()?.estimate.value * 1e-9;
     if seconds <= 0.0 {
         return None;
@@ -158,6 +163,7 @@ fn rate(batch: &Batch, total: &Total) -> Option<Beside> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stat::batch::Part;
     use crate::stat::measures::{Constants, Slices, measures};
     use crate::stat::testing::{batch, counted, refused};
 
@@ -191,14 +197,14 @@ mod tests {
     fn intervals_cpus_and_runs_have_their_columns_where_perf_has_them() {
         let mut batch = example();
         batch.at_s = Some(1.5);
-        batch.cpu = Some(3);
         for row in &mut batch.rows {
+            row.part = Part { cpu: Some(3), cgroup: Some("a/b".into()) };
             row.total = row.total.clone().map(|total| Total { spread_pct: Some(1.39), ..total });
         }
         let line = csv(&batch, ";").lines().nth(1).unwrap().to_owned();
         assert_eq!(
             line,
-            "     1.500000000;CPU3;48;;page-faults;1.39%;1000000;100.00;24.000;K/sec;0;exact"
+            "     1.500000000;CPU3;48;;page-faults;a/b;1.39%;1000000;100.00;24.000;K/sec;0;exact"
         );
     }
 

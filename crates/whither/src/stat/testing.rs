@@ -2,7 +2,7 @@
 
 use metrology::{Coverage, Estimate};
 
-use super::batch::{Batch, CountRow, Missing, Total};
+use super::batch::{Batch, CountRow, Missing, Part, Total};
 
 pub(crate) fn batch(rows: Vec<CountRow>) -> Batch {
     Batch { rows, seconds: 2.0, ..Batch::default() }
@@ -31,5 +31,6 @@ pub(crate) fn refused(typed: &str) -> CountRow {
 fn row(typed: &str, total: Result<Total, Missing>) -> CountRow {
     let name = typed.split(':').next().unwrap_or_default();
     let is_clock = name.ends_with("-clock");
-    CountRow { typed: typed.into(), name: name.into(), is_clock, total }
+    let part = Part::default();
+    CountRow { typed: typed.into(), name: name.into(), is_clock, part, total }
 }

@@ -4,7 +4,7 @@ use metrology::Coverage;
 use show::{Body, Cell, Column, Fact, Row, Schema, Section, Table, Tone, Unit, View};
 use vocab::{Count, Source};
 
-use super::batch::{Batch, CountRow, Total};
+use super::batch::{Batch, CountRow, Part, Total};
 use super::measures::Measure;
 
 /// What the report says beside the counts.
@@ -42,20 +42,53 @@ pub(crate) fn source_fact(source: Source) -> Fact {
 }
 
 fn counted(batch: &Batch) -> Table {
-    let columns = vec![
+    let shown = Shown::of(batch);
+    let mut columns = shown.columns();
+    columns.extend([
         Column::number("count", "count"),
         Column::number("counted_share", "counted"),
         Column::text("estimator", "estimator"),
         Column::text("event", "event"),
-    ];
+    ]);
     let rows = batch.rows.iter().map(|row| {
         let tone = if row.total.is_ok() { Tone::Plain } else { Tone::Faint };
         let total = row.total.as_ref().ok();
         let share = total.map_or(Cell::Empty, |total| Cell::Number(total.share, Unit::Share));
         let estimator = total.map_or(Cell::Empty, |total| Cell::text(total.estimator));
-        Row::Cells(tone, vec![count_cell(row), share, estimator, Cell::text(&*row.typed)])
+        let mut cells = shown.cells(&row.part);
+        cells.extend([count_cell(row), share, estimator, Cell::text(&*row.typed)]);
+        Row::Cells(tone, cells)
     });
     Table { columns, rows: rows.collect(), text_rows: None }
+}
+
+/// What tells rows apart beside their event.
+struct Shown {
+    has_cpus: bool,
+    has_cgroups: bool,
+}
+
+impl Shown {
+    fn of(batch: &Batch) -> Shown {
+        let any = |of: fn(&Part) -> bool| batch.rows.iter().any(|row| of(&row.part));
+        Shown {
+            has_cpus: any(|part| part.cpu.is_some()),
+            has_cgroups: any(|part| part.cgroup.is_some()),
+        }
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        let cpu = self.has_cpus.then(|| Column::text("cpu", "CPU"));
+        let cgroup = self.has_cgroups.then(|| Column::text("cgroup", "control group"));
+        cpu.into_iter().chain(cgroup).collect()
+    }
+
+    fn cells(&self, part: &Part) -> Vec<Cell> {
+        let cpu = part.cpu.map_or(Cell::Empty, |cpu| Cell::text(format!("CPU{cpu}")));
+        let cgroup = part.cgroup.as_ref().map_or(Cell::Empty, |name| Cell::text(name.as_str()));
+        let cpu = self.has_cpus.then_some(cpu);
+        cpu.into_iter().chain(self.has_cgroups.then_some(cgroup)).collect()
+    }
 }
 
 /// A count is exact where nothing was inferred.
@@ -79,12 +112,14 @@ fn seconds_cell(total: &Total) -> Cell {
 }
 
 fn measure_table(batch: &Batch) -> Table {
-    let columns = vec![
+    let shown = Shown::of(batch);
+    let mut columns = shown.columns();
+    columns.extend([
         Column::number("value", "value"),
         Column::text("unit", "unit"),
         Column::text("measure", "measure"),
         Column::text("formula", "formula"),
-    ];
+    ]);
     let rows = batch.measures.iter().map(|measure| {
         let tone = if measure.value.is_ok() { Tone::Plain } else { Tone::Faint };
         let name = match measure.modifiers.as_str() {
@@ -93,7 +128,9 @@ fn measure_table(batch: &Batch) -> Table {
         };
         let unit = measure.metric.label.as_deref().unwrap_or(&measure.metric.unit);
         let formula = Cell::text(measure.metric.formula.text());
-        Row::Cells(tone, vec![measure_cell(measure), Cell::text(unit), Cell::text(name), formula])
+        let mut cells = shown.cells(&measure.part);
+        cells.extend([measure_cell(measure), Cell::text(unit), Cell::text(name), formula]);
+        Row::Cells(tone, cells)
     });
     Table { columns, rows: rows.collect(), text_rows: None }
 }
@@ -117,7 +154,12 @@ pub(crate) fn interval_lines(batch: &Batch) -> String {
         let share = total.map_or(String::new(), |total| format!("{:.1} %", 100.0 * total.share));
         let estimator = total.map_or("", |total| total.estimator);
         let count = count_cell(row).to_text();
-        let line = format!("{at:>10.3}  {count:>28}  {share:>7}  {estimator:<15}  {}", row.typed);
+        let cpu = row.part.cpu.map_or(String::new(), |cpu| format!("CPU{cpu}  "));
+        let cgroup = row.part.cgroup.as_ref().map_or(String::new(), |name| format!("  {name}"));
+        let line = format!(
+            "{at:>10.3}  {cpu}{count:>28}  {share:>7}  {estimator:<15}  {}{cgroup}",
+            row.typed
+        );
         text.push_str(&show::clean(line.trim_end()));
         text.push('\n');
     }

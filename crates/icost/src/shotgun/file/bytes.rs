@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
     pub(super) fn list<T>(
         &mut self,
         bytes_each: usize,
-        one: fn(&mut Reader<'a>) -> Option<T>,
+        one: impl Fn(&mut Reader<'a>) -> Option<T>,
     ) -> Option<Vec<T>> {
         let count = self.count(bytes_each)?;
         (0..count).map(|_| one(self)).collect()

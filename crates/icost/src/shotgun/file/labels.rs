@@ -6,7 +6,8 @@
 //! fixed  beyond  late
 //! flags: 1 wait  2 line  4 forward  8 write  16 walk, and for each that is set
 //!     wait: 0 issue or 1 retirement, micro-ops, cycles
-//!     line, forward: pc, instructions back, micro-op, cycles
+//!     line, forward: pc, instructions back, runs between + 1 or 0 (not in version 1), micro-op,
+//!         cycles
 //!     write: cycles
 //!     walk: cycles, 1 waits + 2 holds up
 //! ```
@@ -70,6 +71,7 @@ pub(super) fn put(to: &mut Vec<u8>, labels: &Labels) {
     for (link, cycles) in [labels.line, labels.forward].into_iter().flatten() {
         number(to, link.pc);
         number(to, u64::from(link.back));
+        number(to, link.runs.map_or(0, |runs| u64::from(runs) + 1));
         number(to, u64::from(link.op));
         number(to, u64::from(cycles));
     }
@@ -82,7 +84,7 @@ pub(super) fn put(to: &mut Vec<u8>, labels: &Labels) {
     }
 }
 
-pub(super) fn get(from: &mut Reader<'_>) -> Option<Labels> {
+pub(super) fn get(from: &mut Reader<'_>, version: u64) -> Option<Labels> {
     let mut labels = Labels {
         code: from.small()?,
         code_translation: from.small()?,
@@ -109,10 +111,10 @@ pub(super) fn get(from: &mut Reader<'_>) -> Option<Labels> {
         labels.wait = Some(wait(from)?);
     }
     if flags & LINE != 0 {
-        labels.line = Some(link(from)?);
+        labels.line = Some(link(from, version)?);
     }
     if flags & FORWARD != 0 {
-        labels.forward = Some(link(from)?);
+        labels.forward = Some(link(from, version)?);
     }
     if flags & WRITE != 0 {
         labels.write = Some(from.small()?);
@@ -138,8 +140,9 @@ fn walk(from: &mut Reader<'_>) -> Option<Walk> {
     (how <= (WAITS | HOLDS_UP)).then_some(walk)
 }
 
-fn link(from: &mut Reader<'_>) -> Option<(Link, u32)> {
+fn link(from: &mut Reader<'_>, version: u64) -> Option<(Link, u32)> {
     let (pc, back) = (from.number()?, from.small()?);
+    let runs = if version > 1 { from.small()?.checked_sub(1) } else { None };
     let op = u8::try_from(from.small()?).ok()?;
-    Some((Link { pc, back, op }, from.small()?))
+    Some((Link { pc, back, runs, op }, from.small()?))
 }

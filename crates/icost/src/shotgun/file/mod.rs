@@ -26,7 +26,7 @@ use self::bytes::{Reader, number};
 use super::Labels;
 
 const MAGIC: &[u8; 8] = b"WHSHOTG\n";
-/// Walks of the page tables came with the second.
+/// Walks of the page tables, and how many runs an edge spans, came with the second.
 const VERSION: u64 = 2;
 const OLDEST_VERSION: u64 = 1;
 /// Instructions whose bits share a byte.
@@ -103,22 +103,22 @@ impl SampleFile {
         let rest = bytes.strip_prefix(MAGIC).ok_or(FileError::Foreign)?;
         let mut from = Reader::new(rest);
         let damaged = |from: &Reader<'_>| FileError::Damaged(bytes.len() - from.left());
-        match from.number() {
-            Some(OLDEST_VERSION..=VERSION) => {}
+        let version = match from.number() {
+            Some(version @ OLDEST_VERSION..=VERSION) => version,
             Some(version) => return Err(FileError::Version(version)),
             None => return Err(damaged(&from)),
-        }
-        let found = parse_rest(&mut from);
+        };
+        let found = parse_rest(&mut from, version);
         found.filter(|_| from.left() == 0).ok_or_else(|| damaged(&from))
     }
 }
 
-fn parse_rest(from: &mut Reader<'_>) -> Option<SampleFile> {
+fn parse_rest(from: &mut Reader<'_>, version: u64) -> Option<SampleFile> {
     let len = from.count(1)?;
     let machine = std::str::from_utf8(from.take(len)?).ok()?.to_owned();
     let (instructions, cut) = (from.number()?, from.number()?);
     let signatures = from.list(4, signature)?;
-    let details = from.list(4, detail)?;
+    let details = from.list(4, |from| detail(from, version))?;
     let code = from.list(1, block)?;
     let samples = Samples { signatures, details, instructions, cut, paths: Vec::new() };
     Some(SampleFile { machine, samples, code })
@@ -151,10 +151,10 @@ fn put_detail(to: &mut Vec<u8>, detail: &DetailedSample<Labels>) {
     detail.ops.iter().for_each(|op| labels::put(to, op));
 }
 
-fn detail(from: &mut Reader<'_>) -> Option<DetailedSample<Labels>> {
+fn detail(from: &mut Reader<'_>, version: u64) -> Option<DetailedSample<Labels>> {
     let (pc, around) = (from.number()?, surroundings(from)?);
     let target = from.number()?.checked_sub(1);
-    let ops = from.list(labels::FEWEST_BYTES, labels::get)?;
+    let ops = from.list(labels::FEWEST_BYTES, |from| labels::get(from, version))?;
     Some(DetailedSample { pc, around, target, ops })
 }
 

@@ -6,7 +6,12 @@ use crate::{DispatchWait, Kind, Wait, Walk};
 
 fn labels(draws: &mut Draws) -> Labels {
     let mut small = |n: usize| draws.below(n) as u32;
-    let link = Link { pc: u64::from(small(1 << 30)) << 20, back: small(900), op: small(4) as u8 };
+    let link = Link {
+        pc: u64::from(small(1 << 30)) << 20,
+        back: small(900),
+        runs: small(7).checked_sub(1),
+        op: small(4) as u8,
+    };
     Labels {
         code: small(200),
         bubble: small(3),
@@ -80,7 +85,9 @@ fn other_files_other_versions_and_cut_ones_are_told_apart_in_a_sentence() {
 fn the_first_version_is_read_too() {
     let mut file = some();
     file.samples.details.iter_mut().for_each(|detail| {
-        detail.ops.iter_mut().for_each(|op| op.walk = None);
+        for op in &mut detail.ops {
+            (op.walk, op.line, op.forward) = (None, None, None);
+        }
     });
     let mut older = file.to_bytes();
     older[8] = 1;

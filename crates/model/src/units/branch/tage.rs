@@ -196,10 +196,10 @@ impl Tage {
     #[inline]
     fn look_into<const N: usize>(&self, mixed_pc: u64, looks: &mut Looks) -> u32 {
         let mut matches = 0;
-        for k in 0..N.min(self.tables) {
-            let (history, shift) = (self.history, self.table_shift);
-            let look = look(mixed_pc, history, self.spans[k], k as u32, shift);
-            looks[k] = look;
+        let tables = looks.iter_mut().zip(&self.spans).enumerate().take(N.min(self.tables));
+        for (k, (place, span)) in tables {
+            let look = look(mixed_pc, self.history, *span, k as u32, self.table_shift);
+            *place = look;
             let is_held = self.entries.get(look.0 as usize).is_some_and(|e| e.tag == look.1);
             matches |= u32::from(is_held) << k;
         }

@@ -8,11 +8,11 @@ use crate::context::Context;
 use crate::idealise::{Answer, Shot, Variant, by_set};
 use crate::result::{Figure, RowResult};
 
-const WINDOWS: usize = 10;
-const QUICK_WINDOWS: usize = 4;
+const WINDOWS: usize = 16;
+const QUICK_WINDOWS: usize = 8;
 const WINDOW_INSTRUCTIONS: u64 = 30_000;
 /// Windows for detailed samples alone, for each that is compared.
-const MORE_WINDOWS: usize = 40;
+const MORE_WINDOWS: usize = 24;
 /// Categories of less than this share are not compared, in percent.
 const SHARE_MIN: f64 = 5.0;
 

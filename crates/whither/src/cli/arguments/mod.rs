@@ -45,7 +45,7 @@ pub(crate) use self::run::{RunArguments, SyntaxArgument};
 pub(crate) use self::selection::SelectionArguments;
 pub(crate) use self::shotgun::ShotgunArguments;
 pub(crate) use self::ssb::{SsbArguments, SsbModeArgument};
-pub(crate) use self::stat::StatArguments;
+pub(crate) use self::stat::{SharesArgument, StatArguments};
 pub(crate) use self::stats::StatsArguments;
 use crate::output::ColourChoice;
 

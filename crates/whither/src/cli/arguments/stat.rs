@@ -3,7 +3,16 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, ValueHint};
+use clap::{ArgAction, Args, ValueEnum, ValueHint};
+
+/// How turns are shared out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum SharesArgument {
+    /// As many for every group.
+    Even,
+    /// More for groups whose events vary more.
+    Spread,
+}
 
 /// Count events while a program runs, any number of them, each with its uncertainty
 ///
@@ -45,6 +54,18 @@ pub(crate) struct StatArguments {
     /// Count everything that runs on these CPUs: 0,2-3
     #[arg(short = 'C', long, value_name = "LIST", conflicts_with_all = ["pid", "tid"])]
     pub(crate) cpu: Option<String>,
+    /// Print every CPU's counts apart; needs -a or -C
+    #[arg(short = 'A', long, conflicts_with_all = ["pid", "tid", "machine"])]
+    pub(crate) no_aggr: bool,
+    /// Count only for this control group; with several, one for each event, empty for all. Needs
+    /// -e, and -a or -C
+    #[arg(short = 'G', long, value_name = "NAME,…", value_delimiter = ',', requires = "event",
+          conflicts_with_all = ["pid", "tid", "machine"])]
+    pub(crate) cgroup: Vec<String>,
+    /// Count every event for each of these control groups; needs -a or -C
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',',
+          conflicts_with_all = ["pid", "tid", "machine", "cgroup"])]
+    pub(crate) for_each_cgroup: Vec<String>,
     /// Print perf's columns with this separator, then ± and the estimator
     #[arg(short = 'x', long, value_name = "SEP", conflicts_with = "perf_json")]
     pub(crate) field_separator: Option<String>,
@@ -63,15 +84,18 @@ pub(crate) struct StatArguments {
     /// Count only so many events at a time, so that taking turns can be tried anywhere
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) counters: Option<u32>,
-    /// How long a turn is: cycles, or with a unit (10ms, 50us, 100000instructions); on a modelled
-    /// core of any event (500l2-misses) [default: 10ms; 5000 cycles on a modelled core]
+    /// How long a turn is: cycles, or with a unit (10ms, 50us, 100000instructions), or so many of
+    /// any event (500page-faults) [default: 10ms; 5000 cycles on a modelled core]
     #[arg(long, value_name = "N")]
     pub(crate) slice: Option<String>,
     /// Where the order of turns comes from
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// How many turns groups get
+    #[arg(long, value_name = "HOW", value_enum, default_value = "even")]
+    pub(crate) shares: SharesArgument,
     /// Leave turns to the kernel's own rotation
-    #[arg(long, conflicts_with_all = ["slice", "machine"])]
+    #[arg(long, conflicts_with_all = ["slice", "machine", "shares"])]
     pub(crate) rotate: bool,
     /// Count on a modelled core instead, by name or by file; every number is modelled then
     #[arg(long, value_name = "MACHINE",

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use model::machine::Machine;
 use pmu::{Breakdown, EventList, nearest};
+use vocab::Event;
 
-use super::stat::{Names, turn};
+use super::stat::Names;
 use crate::cli::arguments::{SsbArguments, SsbModeArgument};
 use crate::failure::{Failure, RUN_FAILED};
 use crate::modelled_counters::Turn;
@@ -65,6 +66,8 @@ pub(crate) struct Turns {
     pub(crate) counters: Option<u32>,
     /// None: the default.
     pub(crate) slice: Option<Turn>,
+    /// The machine's event that turns are measured in, if they are.
+    pub(crate) boundary: Option<Event>,
     pub(crate) seed: u64,
     pub(crate) log: Option<PathBuf>,
 }
@@ -99,12 +102,13 @@ fn interval(milliseconds: f64) -> Result<Duration, Failure> {
     Ok(Duration::from_secs_f64(milliseconds * 1e-3))
 }
 
-fn turns(arguments: &SsbArguments) -> Result<Turns, Failure> {
-    let is_modelled = arguments.machine.is_some();
-    let slice = arguments.slice.as_deref().map(|text| turn(text, is_modelled)).transpose()?;
+fn turns(arguments: &SsbArguments, names: &Names) -> Result<Turns, Failure> {
+    let slice = arguments.slice.as_deref().map(|text| names.turn(text)).transpose()?;
+    let boundary = names.boundary(slice.as_ref())?;
     Ok(Turns {
         counters: arguments.counters,
         slice,
+        boundary,
         seed: arguments.seed,
         log: arguments.log.clone(),
     })
@@ -119,7 +123,7 @@ fn on_model(arguments: SsbArguments) -> Result<OnModel, Failure> {
     let names = Names::modelled()?;
     let breakdown = breakdown(&names, &arguments.set)?;
     let events = names.parse(&breakdown.events().join(","))?;
-    let turns = turns(&arguments)?;
+    let turns = turns(&arguments, &names)?;
     Ok(OnModel { program: arguments.program, machine, machine_text, events, breakdown, turns })
 }
 
@@ -141,7 +145,7 @@ fn here(arguments: SsbArguments) -> Result<Here, Failure> {
     let events = names
         .parse(&events.join(","))
         .map_err(|failure| failure.remedy("`--machine NAME` watches on a modelled core"))?;
-    let turns = turns(&arguments)?;
+    let turns = turns(&arguments, &names)?;
     Ok(Here {
         program: arguments.program,
         pid: arguments.pid,

@@ -3,15 +3,16 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use counters::{On, Slice};
+use counters::Slice;
 use model::event::Event as ModelEvent;
 use model::machine::Machine;
 use pmu::{
     Breakdown, Dictionary, EventList, Metric, event_sets, metrics, modelled_events, nearest,
 };
-use vocab::{Cpu, Event, EventCode, Mode};
+use vocab::{Event, EventCode, Mode};
 
-use crate::cli::arguments::StatArguments;
+use super::whom::{Whom, whom};
+use crate::cli::arguments::{SharesArgument, StatArguments};
 use crate::failure::{Failure, RUN_FAILED};
 use crate::host_events;
 use crate::modelled_counters::Turn;
@@ -35,20 +36,15 @@ pub(crate) struct StatJob {
     pub(crate) delay: Option<Duration>,
     pub(crate) counters: Option<u32>,
     pub(crate) slice: Option<Turn>,
+    /// The machine's event that turns are measured in, if they are.
+    pub(crate) boundary: Option<Event>,
     pub(crate) seed: u64,
+    /// Whether turns follow the spread that is observed.
+    pub(crate) adapts: bool,
     pub(crate) rotates: bool,
     pub(crate) appends: bool,
     /// The modelled core and the text of its file.
     pub(crate) machine: Option<(Machine, String)>,
-}
-
-/// Whose events are counted.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Whom {
-    /// The program that is started.
-    Program,
-    /// Something that runs already; each is counted apart and added up.
-    Others(Vec<On>),
 }
 
 /// How counts are written.
@@ -81,11 +77,13 @@ pub(super) fn stat_job(arguments: StatArguments) -> Result<StatJob, Failure> {
     let is_default =
         arguments.event.is_empty() && arguments.set.is_empty() && arguments.detailed == 0;
     let events = names.asked(&arguments)?;
+    let slice = arguments.slice.as_deref().map(|text| names.turn(text)).transpose()?;
+    let boundary = names.boundary(slice.as_ref())?;
     Ok(StatJob {
+        whom: whom(&arguments, &events)?,
         events,
         metrics: names.metrics,
         is_default,
-        whom: whom(&arguments)?,
         interval: arguments.interval_print.map(Duration::from_millis),
         repeat: arguments.repeat.unwrap_or(1),
         form: match (arguments.field_separator, arguments.perf_json) {
@@ -97,8 +95,10 @@ pub(super) fn stat_job(arguments: StatArguments) -> Result<StatJob, Failure> {
         timeout: arguments.timeout.map(Duration::from_millis),
         delay: arguments.delay.map(Duration::from_millis),
         counters: arguments.counters,
-        slice: arguments.slice.as_deref().map(|text| turn(text, machine.is_some())).transpose()?,
+        slice,
+        boundary,
         seed: arguments.seed,
+        adapts: arguments.shares == SharesArgument::Spread,
         rotates: arguments.rotate,
         appends: arguments.append,
         machine,
@@ -106,56 +106,14 @@ pub(super) fn stat_job(arguments: StatArguments) -> Result<StatJob, Failure> {
     })
 }
 
-fn whom(arguments: &StatArguments) -> Result<Whom, Failure> {
-    let cpus = match &arguments.cpu {
-        Some(list) => Some(On::Cpus(cpus(list)?)),
-        None => arguments.all_cpus.then(|| On::Cpus(Vec::new())),
-    };
-    let processes = arguments.pid.iter().map(|&pid| On::Process(pid));
-    let threads = arguments.tid.iter().map(|&tid| On::Thread(tid));
-    let others: Vec<On> = processes.chain(threads).chain(cpus).collect();
-    Ok(if others.is_empty() { Whom::Program } else { Whom::Others(others) })
-}
-
-/// `0,2-3`.
-fn cpus(list: &str) -> Result<Vec<Cpu>, Failure> {
-    let bad = || failed(format!("'{list}' is no list of CPUs; they are written 0,2-3"));
-    let mut cpus = Vec::new();
-    for part in list.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>()) else {
-            return Err(bad());
-        };
-        // No kernel has more; a larger number is not a CPU.
-        if first > last || last >= 1 << 16 {
-            return Err(bad());
-        }
-        cpus.extend((first..=last).map(Cpu));
-    }
-    Ok(cpus)
-}
-
-/// The length of a turn; on a modelled core of any of its events.
-pub(super) fn turn(text: &str, is_modelled: bool) -> Result<Turn, Failure> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, name) = text.split_at(digits);
-    let event = ModelEvent::named(name.trim())
-        .filter(|event| !matches!(event, ModelEvent::Cycles | ModelEvent::Instructions));
-    match (event, number.parse()) {
-        (Some(event), Ok(number @ 1..)) if is_modelled => {
-            Ok(Turn::OfEvent(number, event.name().to_owned()))
-        }
-        _ => slice(text).map(Turn::Of),
-    }
-}
-
 /// A number of cycles, or of something else that is named behind it.
 fn slice(text: &str) -> Result<Slice, Failure> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let bad = || {
-        failed(format!("'{text}' is no length of a turn"))
-            .remedy("give cycles (200000), or a unit: 10ms, 50us, 100000instructions")
+        failed(format!("'{text}' is no length of a turn")).remedy(
+            "give cycles (200000), or a unit: 10ms, 50us, 100000instructions, 500page-faults",
+        )
     };
     let number: u64 = number.parse().ok().filter(|&number| number > 0).ok_or_else(bad)?;
     let time = |factor| number.checked_mul(factor).map(Slice::Nanoseconds).ok_or_else(bad);
@@ -209,7 +167,35 @@ impl Names {
         self.host.as_ref()?.core.as_ref()
     }
 
-    /// Everything that was asked for; what is asked for twice is counted once.
+    /// The length of a turn: of time, cycles, instructions, or occurrences of any one event.
+    pub(crate) fn turn(&self, text: &str) -> Result<Turn, Failure> {
+        let bad = match slice(text) {
+            Ok(slice) => return Ok(Turn::Of(slice)),
+            Err(bad) => bad,
+        };
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (number, name) = text.split_at(digits);
+        let name = name.trim();
+        match (number.parse(), self.parse(name)) {
+            (Ok(number @ 1..), Ok(list)) if list.events.len() == 1 && !name.is_empty() => {
+                Ok(Turn::OfEvent(number, name.to_owned()))
+            }
+            _ => Err(bad),
+        }
+    }
+
+    /// The event that ends a turn on this machine; a model has it by name.
+    pub(crate) fn boundary(&self, slice: Option<&Turn>) -> Result<Option<Event>, Failure> {
+        match slice {
+            Some(Turn::OfEvent(_, name)) if self.host.is_some() => {
+                Ok(self.parse(name)?.events.into_iter().next())
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Everything that was asked for; what is asked for twice is counted once, unless it is for
+    /// different control groups.
     fn asked(&self, arguments: &StatArguments) -> Result<EventList, Failure> {
         let mut list = EventList::default();
         for name in &arguments.set {
@@ -224,7 +210,8 @@ impl Names {
         for level in 1..=arguments.detailed.min(3) {
             list.extend(self.parse(&self.set(&format!("detail-{level}"))?.join(","))?);
         }
-        Ok(without_repeats(list))
+        let is_once = arguments.cgroup.len() < 2;
+        Ok(if is_once { without_repeats(list) } else { list })
     }
 
     pub(crate) fn parse(&self, spelling: &str) -> Result<EventList, Failure> {
@@ -338,18 +325,19 @@ mod tests {
     }
 
     #[test]
-    fn the_modelled_core_takes_turns_of_any_event() {
-        assert_eq!(turn("500l2-misses", true).unwrap(), Turn::OfEvent(500, "l2-misses".into()));
-        assert_eq!(turn("500cycles", true).unwrap(), Turn::Of(Slice::Cycles(500)));
-        assert!(turn("500l2-misses", false).is_err() && turn("0l2-misses", true).is_err());
-    }
-
-    #[test]
-    fn lists_of_cpus_are_checked() {
-        assert_eq!(cpus("0,2-3").unwrap(), [0, 2, 3].map(Cpu));
-        for odd in ["", "3-1", "a", "0-99999999", "1,"] {
-            assert!(cpus(odd).is_err(), "{odd}");
+    fn turns_are_measured_in_any_event() {
+        let (modelled, host) = (Names::modelled().unwrap(), Names::host().unwrap());
+        let misses = modelled.turn("500l2-misses").unwrap();
+        assert_eq!(misses, Turn::OfEvent(500, "l2-misses".into()));
+        assert_eq!(modelled.boundary(Some(&misses)).unwrap(), None);
+        assert_eq!(modelled.turn("500cycles").unwrap(), Turn::Of(Slice::Cycles(500)));
+        for odd in ["500l2-mises", "0l2-misses", "5 cycles,loads", "l2-misses"] {
+            assert!(modelled.turn(odd).is_err(), "{odd}");
         }
+        let faults = host.turn("500 page-faults").unwrap();
+        assert_eq!(faults, Turn::OfEvent(500, "page-faults".into()));
+        assert_eq!(host.boundary(Some(&faults)).unwrap().unwrap().code, EventCode::new(1, 2));
+        assert_eq!(host.boundary(Some(&Turn::Of(Slice::Cycles(5)))).unwrap(), None);
     }
 
     #[test]
