@@ -1,6 +1,7 @@
 //! `whither model` on real programs: closed forms and identities, exact.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end here")]
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -170,7 +171,6 @@ fn what_cannot_be_modelled_gets_one_sentence_and_the_status_that_env_gives() {
     if !can_model() {
         return;
     }
-    use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new("refused");
     let put = |name: &str, bytes: &[u8]| {
         let path = folder.0.join(name);
