@@ -144,7 +144,11 @@ fn is_double(name: &str) -> bool {
 fn vector(raw: &Instruction, name: &str) -> Work {
     let class = match name {
         "movd" | "movq" if has_general(raw) => {
-            if writes_general(raw) { Class::VecToInt } else { Class::IntToVec }
+            if writes_general(raw) {
+                Class::VecToInt
+            } else {
+                Class::IntToVec
+            }
         }
         "movd" | "movq" => return Work::Copy(Class::VecMove),
         _ if starts(name, &["movmsk", "pmovmsk", "ptest", "test", "pextr", "extractps"]) => {
@@ -152,7 +156,11 @@ fn vector(raw: &Instruction, name: &str) -> Work {
         }
         _ if starts(name, &["pinsr"]) => Class::IntToVec,
         _ if starts(name, &["cvt"]) && has_general(raw) => {
-            if writes_general(raw) { Class::ConvertToInt } else { Class::ConvertFromInt }
+            if writes_general(raw) {
+                Class::ConvertToInt
+            } else {
+                Class::ConvertFromInt
+            }
         }
         _ if starts(name, &["broadcast", "movddup", "movshdup", "movsldup"])
             && !has_general(raw) =>

@@ -242,7 +242,7 @@ pub struct Prefetch {
     pub l1_next_line: bool,
     /// The line after one that missed in the instruction cache.
     pub code_next_line: bool,
-    /// Constant strides of one instruction.
+    /// Constant strides of one instruction, within a page.
     pub l1_stride: bool,
     /// Rows of lines within a page, into the second level.
     pub l2_stream: bool,

@@ -356,7 +356,8 @@ mod tests {
 
     #[test]
     fn shortcuts_hold_what_plain_lists_hold() {
-        for (entries, ways) in [(64, 8), (48, 12), (16, 16), (96, 96), (72, 24), (7, 1), (4096, 4)] {
+        for (entries, ways) in [(64, 8), (48, 12), (16, 16), (96, 96), (72, 24), (7, 1), (4096, 4)]
+        {
             let mut cache = Cache::new(entries, ways);
             let mut plainly = Plainly { sets: vec![Vec::new(); entries / ways], ways };
             let mut dice = crate::testing::Dice::new(entries as u64);

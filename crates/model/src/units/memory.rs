@@ -295,7 +295,9 @@ impl Memory {
         let Some(strides) = &mut self.strides else { return };
         let Some(next) = strides.observe(pc, address) else { return };
         let next_line = next >> self.line_shift;
-        if next_line != line {
+        // A guess stops at the page's end: where the next page lies, nobody has translated.
+        let is_in_page = next >> self.page_shift == address >> self.page_shift;
+        if next_line != line && is_in_page {
             self.guess_l1d::<TIMED>(next_line, at);
         }
     }

@@ -149,9 +149,8 @@ mod tests {
     #[test]
     fn a_run_that_counted_nothing_is_no_report_of_zeros() {
         let machine = Machine::named("zen4").unwrap();
-        let empty = |raw| {
-            ModelledRun::of(Some(ExitStatus::from_raw(raw)), &BTreeMap::new(), &machine)
-        };
+        let empty =
+            |raw| ModelledRun::of(Some(ExitStatus::from_raw(raw)), &BTreeMap::new(), &machine);
         assert!(counted(empty(0)).unwrap_err().sentence().contains("counted nothing"));
         // One that was killed may have come to nothing.
         assert!(counted(empty(9)).is_ok());

@@ -160,7 +160,8 @@ fn targets_are_known_as_a_plain_buffer_knows_them() {
     let mut dice = Dice::new(9);
     for step in 0..300_000_u64 {
         // A few hot jumps, and more cold ones in their sets than these have ways.
-        let pc = dice.next() % 16 + if dice.next() % 3 == 0 { 1024 * (dice.next() % 24) } else { 0 };
+        let pc =
+            dice.next() % 16 + if dice.next() % 3 == 0 { 1024 * (dice.next() % 24) } else { 0 };
         let target = if dice.next() % 8 == 0 { dice.next() % 4 } else { pc + 1 };
         let flow = if pc % 2 == 0 { Flow::Jump } else { Flow::IndirectJump };
         let jump = Branch { pc, flow, taken: true, target, next: pc + 2 };

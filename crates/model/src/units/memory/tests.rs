@@ -88,6 +88,20 @@ fn a_streaming_sweep_is_covered_by_the_prefetchers() {
 }
 
 #[test]
+fn a_stride_is_followed_to_the_end_of_its_page_and_not_beyond() {
+    let guesses = |step: u64| {
+        let mut memory = quiet(&[("prefetch.l1_stride", "true")]);
+        (0..64).for_each(|k| {
+            memory.data::<true>(1, step * k, 8, false, 10_000 * k);
+        });
+        memory.counts.prefetches_l1
+    };
+    // 16 accesses a page, the last two of which would reach beyond it; the first three only teach.
+    assert_eq!(guesses(256), 4 * 14 - 3);
+    assert_eq!(guesses(4096), 0);
+}
+
+#[test]
 fn an_access_across_lines_touches_both() {
     let mut memory = quiet(&[]);
     assert!(memory.data::<true>(1, 60, 8, false, 0).split);

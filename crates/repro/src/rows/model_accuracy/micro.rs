@@ -92,8 +92,7 @@ fn line(asked: &Asked<'_>, micro: &Micro, directory: &Path) -> Result<Line, Stri
     };
     let short = micro.short();
     let (less, more) = (asked.model(&task(short)?)?, asked.model(&task(3 * short)?)?);
-    let modelled =
-        Modelled { cycles: (more.cycles - less.cycles) / (2 * short) as f64, ..more };
+    let modelled = Modelled { cycles: (more.cycles - less.cycles) / (2 * short) as f64, ..more };
     let long = short + native_iterations(modelled.cycles);
     let native = native_cycles(asked, &task(short)?, &task(long)?, long - short)?;
     let is_clock = micro.name == DEFINES_THE_CLOCK;

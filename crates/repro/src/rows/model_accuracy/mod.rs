@@ -259,7 +259,10 @@ mod tests {
         // A tenth off needs no words; twice as much as the machine takes does.
         assert_eq!(explained(&line(&[100.0])), None);
         let words = explained(&line(&[50.0, 60.0, 55.0])).unwrap();
-        assert!(words.contains("+100.0 %: the model spends 75 % on data tlb, 25 % on l2"), "{words}");
+        assert!(
+            words.contains("+100.0 %: the model spends 75 % on data tlb, 25 % on l2"),
+            "{words}"
+        );
         assert!(words.ends_with("native runs lie up to 9 % from their median"), "{words}");
         assert!((line(&[90.0, 100.0, 900.0]).error().unwrap() - 0.1).abs() < 1e-12);
         assert!((line(&[120.0, 80.0]).error().unwrap() - 0.1).abs() < 1e-12);
