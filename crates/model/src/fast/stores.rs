@@ -239,9 +239,8 @@ mod tests {
     fn writes_keep_order_and_rate() {
         let mut stores = Stores::new();
         let zen4 = Shape::new(&Machine::named("zen4").unwrap(), Settings::default()).writing;
-        let mut write = |address: u64, retired, line| {
-            stores.write(&zen4, (address, 8), retired, line)
-        };
+        let mut write =
+            |address: u64, retired, line| stores.write(&zen4, (address, 8), retired, line);
         let times: Vec<u64> = (0..5).map(|k| write(8 * (k % 2), 10, 0)).collect();
         assert_eq!(times, [11, 11, 12, 12, 13]);
         assert_eq!(write(0, 20, 400), 400);

@@ -146,7 +146,8 @@ fn a_load_of_more_than_was_stored_waits_for_the_write_and_then_some() {
     // mov [rdi],eax ; mov rax,[rdi]
     let text: [&[u8]; 2] = [&[0x89, 0x07], RELOAD_RAX];
     let accesses = [access(0, 0x8000, 4, true), access(1, 0x8000, 8, false)];
-    let free = a_round(&machine("zen4", &[("window.blocked_forward_cycles", "0")]), &text, &accesses);
+    let free =
+        a_round(&machine("zen4", &[("window.blocked_forward_cycles", "0")]), &text, &accesses);
     assert_eq!(a_round(&machine("zen4", &[]), &text, &accesses), free + 12.0);
 }
 

@@ -120,11 +120,7 @@ impl Predictor {
         if mispredicted || held.is_none() {
             self.learn_target(branch);
         }
-        Verdict {
-            mispredicted,
-            retargeted: held != Some(branch.target),
-            ..Verdict::default()
-        }
+        Verdict { mispredicted, retargeted: held != Some(branch.target), ..Verdict::default() }
     }
 
     /// Remembers a target; returns whether it was unknown.
