@@ -56,10 +56,11 @@ pub fn package() -> PathBuf {
 /// What a build script must watch: the plugin and the rooms that it is built from.
 pub fn sources() -> Vec<PathBuf> {
     let tracer = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    ["plugin", "src", "Cargo.toml", "../model", "../vocab", "../../Cargo.lock", "../../Cargo.toml"]
-        .iter()
-        .map(|source| tracer.join(source))
-        .collect()
+    let own = ["plugin", "src", "Cargo.toml"];
+    let rooms = ["../model", "../pmu", "../metrology", "../vocab"];
+    let workspace = ["../../machines", "../../Cargo.lock", "../../Cargo.toml"];
+    let all = own.iter().chain(&rooms).chain(&workspace);
+    all.map(|source| tracer.join(source)).collect()
 }
 
 /// Builds the plugin under `out` and says where the shared object is.

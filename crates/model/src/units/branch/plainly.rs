@@ -142,7 +142,7 @@ fn packed_tables_say_what_plain_ones_say() {
                 0 => (step / 3) % (2 + pc % 9) != 0,
                 1 => recent.count_ones() % 2 == 1,
                 2 => dice.next() % 16 < 15,
-                _ => dice.next() % 2 == 0,
+                _ => dice.next().is_multiple_of(2),
             };
             recent = (recent << 1 | u64::from(taken)) & 0xff;
             let said = (packed.observe(pc, taken), plainly.observe(&facts, pc, taken));
@@ -160,10 +160,10 @@ fn targets_are_known_as_a_plain_buffer_knows_them() {
     let mut dice = Dice::new(9);
     for step in 0..300_000_u64 {
         // A few hot jumps, and more cold ones in their sets than these have ways.
-        let pc =
-            dice.next() % 16 + if dice.next() % 3 == 0 { 1024 * (dice.next() % 24) } else { 0 };
-        let target = if dice.next() % 8 == 0 { dice.next() % 4 } else { pc + 1 };
-        let flow = if pc % 2 == 0 { Flow::Jump } else { Flow::IndirectJump };
+        let pc = dice.next() % 16
+            + if dice.next().is_multiple_of(3) { 1024 * (dice.next() % 24) } else { 0 };
+        let target = if dice.next().is_multiple_of(8) { dice.next() % 4 } else { pc + 1 };
+        let flow = if pc.is_multiple_of(2) { Flow::Jump } else { Flow::IndirectJump };
         let jump = Branch { pc, flow, taken: true, target, next: pc + 2 };
         let held = buffer.touch(pc).map(|held| std::mem::replace(held, target));
         if held.is_none() {

@@ -196,7 +196,7 @@ fn what_is_known_to_change_nothing_leaves_what_the_slow_way_leaves() {
             };
             let address = at % (1 << 19) + dice.next() % 64;
             let (size, is_store, pc) = (1 << (dice.next() % 4), step % 3 == 0, dice.next() % 8);
-            let is_code = dice.next() % 6 == 0;
+            let is_code = dice.next().is_multiple_of(6);
             if is_code {
                 if !quick.plain_code(address) {
                     quick.code::<false>(address, 0);
