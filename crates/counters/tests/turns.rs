@@ -204,41 +204,6 @@ fn every_cpu_is_counted_and_the_kernels_rotation_counts_what_does_not_compete_ex
 }
 
 #[test]
-fn slices_of_so_many_occurrences_end_with_them() {
-    const SLICE: u64 = 200;
-    const ROUNDS: u64 = 40;
-    let ask = Ask {
-        slicing: Slicing::Own { slice: Slice::Occurrences(SLICE), however_short: true },
-        boundary: Some(writes(0)),
-        counters: Some(2),
-        ..ask((1..4).map(writes).collect(), 0, None)
-    };
-    let mut session = Session::open(&ask).unwrap();
-    assert_eq!(session.grouping().groups.len(), 3);
-    assert!(session.rings(), "a breakpoint overflows");
-    session.start().unwrap();
-    for _ in 0..ROUNDS * SLICE {
-        write(0, 1);
-        write(1, 2);
-        write(2, 3);
-        write(3, 1);
-        work(500);
-    }
-    let outcome = session.stop();
-    let boundary = outcome.grouping.find(&counters::full_name(&writes(0))).unwrap();
-    assert!(boundary < outcome.grouping.anchors && boundary > 0, "{:?}", outcome.grouping);
-    let slices: Vec<&pmu::Reading> =
-        outcome.readings[0].iter().filter(|reading| reading.group != counters::NOBODY).collect();
-    assert!(slices.len() as u64 <= ROUNDS + 1 && slices.len() > 1, "{}", slices.len());
-    // No slice is short but the last.
-    for slice in &slices[..slices.len() - 1] {
-        assert!(slice.counts[boundary] >= SLICE, "{slice:?}");
-    }
-    let seen: u64 = slices.iter().map(|slice| slice.counts[boundary]).sum();
-    assert!(seen <= ROUNDS * SLICE, "{seen}");
-}
-
-#[test]
 fn slices_in_what_cannot_be_counted_say_so() {
     let nowhere =
         Event { name: "nowhere".into(), code: EventCode::new(0x7fff_fff0, 0), mode: Mode::User };
