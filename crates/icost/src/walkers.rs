@@ -48,10 +48,10 @@ impl<const L: usize> Walkers<L> {
     fn put(&mut self, mut next: [u32; L]) {
         let last = self.free.len() - 1;
         for place in 0..last {
-            for lane in 0..L {
+            for (lane, next) in next.iter_mut().enumerate() {
                 let other = self.free[place + 1][lane];
-                self.free[place][lane] = other.min(next[lane]);
-                next[lane] = other.max(next[lane]);
+                self.free[place][lane] = other.min(*next);
+                *next = other.max(*next);
             }
         }
         self.free[last] = next;

@@ -371,7 +371,6 @@ impl Labeller {
             issued: life.issued,
             completed: life.completed,
             committed: life.committed,
-            ..Past::default()
         };
         self.past.push(past, life.slots, life.class.is_load());
         self.is_first = life.is_last;

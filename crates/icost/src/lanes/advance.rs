@@ -194,10 +194,9 @@ impl<'a, const L: usize> Dispatch<'a, L> {
         at = self.width.later(at, lane);
         at = self.window.later(at, lane);
         at = self.ideal_window.always(at, lane);
-        for edge in [&self.stuck, &self.load_room, &self.store_room, &self.wait] {
-            if let Some(edge) = edge {
-                at = edge.later(at, lane);
-            }
+        let others = [&self.stuck, &self.load_room, &self.store_room, &self.wait];
+        for edge in others.into_iter().flatten() {
+            at = edge.later(at, lane);
         }
         if let Some(edge) = &self.ideal_store_room {
             at = edge.always(at, lane);

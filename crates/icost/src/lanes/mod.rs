@@ -162,11 +162,12 @@ impl<const L: usize> Lanes<L> {
     /// Adds a micro-op.
     #[inline]
     pub fn step(&mut self, step: &Step) {
-        // SAFETY: a form is chosen only where the processor has its instructions.
         #[allow(unsafe_code)]
         #[cfg(target_arch = "x86_64")]
         match self.form {
+            // SAFETY: this form is chosen only where the processor has its instructions.
             Form::Sixteen => unsafe { self.advance_sixteen(step) },
+            // SAFETY: so is this one.
             Form::Eight => unsafe { self.advance_eight(step) },
             Form::Plain => self.advance_plain(step),
         }
@@ -202,9 +203,9 @@ impl<const L: usize> Lanes<L> {
     #[cold]
     fn rebase(&mut self) {
         let last = *self.dispatched.at(self.count - 1);
-        for lane in 0..L {
+        for (lane, last) in last.into_iter().enumerate() {
             // What lies so far back binds nobody.
-            let oldest = last[lane].saturating_sub(1 << 24);
+            let oldest = last.saturating_sub(1 << 24);
             // Walkers are booked by spells.
             let oldest = oldest & !(SPELL_CYCLES as u32 - 1);
             if oldest == 0 {
