@@ -98,6 +98,8 @@ fn figures(result: &mut RowResult, found: &[Blamed]) {
         |of: fn(&Blamed) -> f64| 100.0 * found.iter().map(of).sum::<f64>() / found.len() as f64;
     result.ours.push(Figure::exact("unexplained_pct", mean(|b| b.unexplained / b.cycles.max(1.0))));
     result.ours.push(Figure::exact("listed_pct", mean(|b| b.stall.1 / b.stall.0.max(1.0))));
+    let suspected = mean(|b| b.suspected / b.stall.0.max(1.0));
+    result.ours.push(Figure::exact("listed_or_suspect_pct", suspected));
     let held = |of: fn(&Blamed) -> u64| found.iter().map(of).sum::<u64>().max(1) as f64;
     let ranges = 100.0 * held(|b| b.ranges.1) / held(|b| b.ranges.0);
     result.ours.push(Figure::exact("ranges_pct", ranges));

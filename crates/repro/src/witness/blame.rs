@@ -27,6 +27,8 @@ pub struct Blamed {
     pub unexplained: f64,
     /// True cycles of dynamic stall, and those whose true cause is listed.
     pub stall: (f64, f64),
+    /// Those whose true cause is listed or, where no stall stands out, not ruled out.
+    pub suspected: f64,
     /// The same by true cause.
     pub by_cause: BTreeMap<&'static str, (f64, f64)>,
     /// Ranges of procedure × cause, and those that hold the truth.
@@ -85,9 +87,10 @@ fn procedure(examined: &Examined<'_>, period: f64, blamed: &mut Blamed) {
         misses += seen.3 as f64;
         let statics = it.static_stall.map_or(0.0, |stall| stall.cycles * seen.1 as f64);
         for (cause, stalled) in dynamic(seen, statics) {
-            let is_listed = it.culprits.iter().any(|culprit| culprit.cause == cause)
-                || it.suspects.contains(&cause);
+            let is_listed = it.culprits.iter().any(|culprit| culprit.cause == cause);
             let listed = if is_listed { stalled } else { 0.0 };
+            let is_suspect = is_listed || it.suspects.contains(&cause);
+            blamed.suspected += if is_suspect { stalled } else { 0.0 };
             blamed.stall = (blamed.stall.0 + stalled, blamed.stall.1 + listed);
             let by = blamed.by_cause.entry(cause.key()).or_default();
             *by = (by.0 + stalled, by.1 + listed);

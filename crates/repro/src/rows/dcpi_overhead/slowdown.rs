@@ -1,7 +1,5 @@
 //! How much slower programs are while somebody watches.
 
-use std::time::Instant;
-
 use metrology::{Coverage, mean};
 use show::{Cell, Row, Tone, Unit};
 
@@ -109,11 +107,9 @@ fn rounds(
         (0..bench.sizes.rounds).for_each(|_| context.progress.step(task.name()));
         return rounds;
     }
-    let (mut rng, began) = (Rng::new(seed), Instant::now());
+    let mut rng = Rng::new(seed);
     let (mut rounds, mut failed) = (Vec::new(), 0);
-    while failed < FAILURES
-        && (rounds.len() < bench.sizes.rounds || began.elapsed() < bench.sizes.cell)
-    {
+    while failed < FAILURES && rounds.len() < bench.sizes.rounds {
         match one_round(bench, task, hertz, &mut rng) {
             Ok(round) => rounds.push(round),
             Err(why) => {
@@ -121,9 +117,7 @@ fn rounds(
                 result.wrong.push(format!("a round of {} at {hertz} Hz: {why}", task.name()));
             }
         }
-        if rounds.len() <= bench.sizes.rounds {
-            context.progress.step(task.name());
-        }
+        context.progress.step(task.name());
     }
     if failed == 0
         && let Err(why) = context.kept.put(&key, &rounds)

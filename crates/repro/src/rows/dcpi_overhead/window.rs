@@ -14,12 +14,12 @@ use crate::result::{Figure, RowResult};
 /// What one window showed.
 #[derive(Debug, Serialize, Deserialize)]
 struct Window {
-    /// Of one CPU, until all that was sampled is whole on disk. Ours is appended to the database;
-    /// perf goes through its file once more for the build-ids of what was sampled, without which it
-    /// cannot be named once a file has changed.
+    /// Of one CPU, inside the window, start-up apart; ours appends what it holds before the clock
+    /// is read, so that nothing is put off beyond the end.
     cpu_share: f64,
-    /// The same until the window's end alone.
-    inside_share: f64,
+    /// The same until both have ended: perf then goes through its file once more for the build-ids
+    /// of what was sampled, without which it cannot be named once a file has changed.
+    ended_share: f64,
     bytes_a_second: f64,
     cpu_s: f64,
     status: Option<Value>,
@@ -38,8 +38,8 @@ pub(super) fn windows(bench: &Bench<'_>, result: &mut RowResult) {
                     cells[5] = Cell::Number(window.cpu_share, Unit::Share);
                     cells[6] = Cell::Number(window.bytes_a_second, Unit::Count);
                     result.detail.rows.push(Row::Cells(Tone::Plain, cells));
-                    let mut cells = line("inside", "all in turn", Some(hertz), who.name());
-                    cells[5] = Cell::Number(window.inside_share, Unit::Share);
+                    let mut cells = line("to the end", "all in turn", Some(hertz), who.name());
+                    cells[5] = Cell::Number(window.ended_share, Unit::Share);
                     result.detail.rows.push(Row::Cells(Tone::Plain, cells));
                     Some(window)
                 }
@@ -51,12 +51,12 @@ pub(super) fn windows(bench: &Bench<'_>, result: &mut RowResult) {
         });
         if let (Some(ours), Some(perf)) = (&ours, &perf) {
             let cpu = ours.cpu_share / perf.cpu_share;
-            let inside = ours.inside_share / perf.inside_share;
+            let ended = ours.ended_share / perf.ended_share;
             result.notes.push(format!(
-                "at {hertz} Hz our CPU time is {cpu:.2} of perf's until all is on disk, and \
-                 {inside:.2} while perf only copies"
+                "at {hertz} Hz our CPU time is {cpu:.2} of perf's inside the window, and \
+                 {ended:.2} until both have ended and perf has looked up build-ids"
             ));
-            ratios.push([cpu, inside, ours.bytes_a_second / perf.bytes_a_second]);
+            ratios.push([cpu, ended, ours.bytes_a_second / perf.bytes_a_second]);
         }
         if let Some(window) = &ours
             && let Some(status) = &window.status
@@ -66,7 +66,7 @@ pub(super) fn windows(bench: &Bench<'_>, result: &mut RowResult) {
     }
     // A figure of some rates would pass for one of all.
     if ratios.len() == RATES.len() {
-        let keys = ["collector_cpu_vs_perf", "cpu_inside_vs_perf", "bytes_vs_perf"];
+        let keys = ["collector_cpu_vs_perf", "cpu_ended_vs_perf", "bytes_vs_perf"];
         for (place, key) in keys.into_iter().enumerate() {
             let worst = ratios.iter().map(|ratio| ratio[place]).fold(0.0, f64::max);
             result.ours.push(Figure::exact(key, worst));
@@ -100,12 +100,12 @@ fn one_window(bench: &Bench<'_>, who: Who, hertz: u64) -> Result<Window, String>
         }
     }
     let elapsed = began.elapsed().as_secs_f64();
-    let inside_s = watcher.cpu_seconds().unwrap_or(0.0) - before;
+    watcher.flush()?;
+    let cpu_s = watcher.cpu_seconds().unwrap_or(0.0) - before;
     let done = watcher.stop()?;
-    let cpu_s = (done.cpu_s - before).max(0.0);
     Ok(Window {
         cpu_share: cpu_s / elapsed,
-        inside_share: inside_s / elapsed,
+        ended_share: (done.cpu_s - before).max(0.0) / elapsed,
         bytes_a_second: done.bytes as f64 / elapsed,
         cpu_s,
         status: done.status,
