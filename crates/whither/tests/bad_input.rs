@@ -243,8 +243,16 @@ fn sections_that_lie_about_their_place_get_a_sentence_or_an_honest_answer() {
         for arguments in LOOKING {
             let output = place.run(arguments);
             let said = stderr(&output);
-            assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
-            assert_eq!(said.lines().count(), 1, "{arguments:?}: {said}");
+            // Where the whole file passes for symbols, some of its bytes may make a procedure: how
+            // long the file is decides, and with it the length of this folder's name.
+            let lines = match output.status.code() {
+                Some(0) => 0,
+                code => {
+                    assert_eq!(code, Some(1), "{arguments:?}: {said}");
+                    1
+                }
+            };
+            assert_eq!(said.lines().count(), lines, "{arguments:?}: {said}");
         }
         counted(&place, &samples);
     }
