@@ -75,7 +75,8 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
 }
 
 /// The same on the traces of the repository, so that no QEMU is needed. What is correlated are
-/// code misses, of which loops as small as these have none.
+/// code misses, of which loops as small as these have none; and runs as short as these take too few
+/// samples for small stalls to stand out, so that what is listed is not judged here.
 pub(super) fn smoke(context: &Context) -> Result<RowResult, String> {
     let mut found = Vec::new();
     for machine in [IN_ORDER, OUT_OF_ORDER] {
@@ -86,7 +87,7 @@ pub(super) fn smoke(context: &Context) -> Result<RowResult, String> {
     }
     let mut result = RowResult::default();
     figures(&mut result, &found);
-    result.ours.retain(|figure| !figure.key.starts_with("r_"));
+    result.ours.retain(|figure| !figure.key.starts_with("r_") && figure.key != "listed_pct");
     Ok(result)
 }
 
