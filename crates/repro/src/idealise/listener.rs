@@ -30,8 +30,14 @@ impl Places {
         let mut rng = Rng::new(question.seed);
         let room = question.instructions.saturating_sub(question.window_instructions).max(1);
         let more = question.shotgun.unwrap_or(0) * question.windows;
-        let mut starts: Vec<(u64, bool)> =
-            (0..question.windows + more).map(|k| (rng.below(room), k < question.windows)).collect();
+        // One in every stretch of the same length: drawn over the whole, few windows may leave a
+        // third of the program unseen.
+        let mut starts: Vec<(u64, bool)> = Vec::new();
+        for (count, is_compared) in [(question.windows, true), (more, false)] {
+            let stretch = (room / count.max(1) as u64).max(1);
+            let start = |k: u64| (k * stretch + rng.below(stretch), is_compared);
+            starts.extend((0..count as u64).map(start));
+        }
         starts.sort_unstable();
         let shots = machine.filter(|_| question.shotgun.is_some());
         let shots = shots.map(|machine| Shots::new(machine, question.seed));

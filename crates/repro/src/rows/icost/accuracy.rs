@@ -8,20 +8,20 @@ use crate::context::Context;
 use crate::idealise::{Answer, Shot, Variant, by_set};
 use crate::result::{Figure, RowResult};
 
-const WINDOWS: usize = 16;
-const QUICK_WINDOWS: usize = 8;
-const WINDOW_INSTRUCTIONS: u64 = 30_000;
+/// Windows, and instructions of each.
+const WINDOWS: (usize, u64) = (30, 100_000);
+const QUICK_WINDOWS: (usize, u64) = (8, 30_000);
 /// Windows for detailed samples alone, for each that is compared.
 const MORE_WINDOWS: usize = 24;
 /// Categories of less than this share are not compared, in percent.
 const SHARE_MIN: f64 = 5.0;
 
-fn wanted(windows: usize) -> Wanted {
+fn wanted((windows, window_instructions): (usize, u64)) -> Wanted {
     Wanted {
         row: "icost-accuracy",
         variants: vec![Variant::table_6(&[("caches.l1d.latency_cycles", 4)])],
         windows,
-        window_instructions: WINDOW_INSTRUCTIONS,
+        window_instructions,
         most: 2,
         really: true,
         shotgun: Some(MORE_WINDOWS),
