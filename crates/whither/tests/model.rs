@@ -123,6 +123,14 @@ const THREADS: &str = "#include <pthread.h>\n\
       for (int i = 0; i < 4; i++) pthread_join(t[i],0); return 0; }\n";
 
 #[test]
+fn warming_alone_times_nothing_and_is_no_failure() {
+    if can_model() {
+        let output = whither(&["model", "--core", "warm", "--", "true"]);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
 fn every_thread_is_accounted_for() {
     let folder = Folder::new("threads");
     let flags = ["-O1", "-pthread"];

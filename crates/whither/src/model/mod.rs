@@ -19,7 +19,7 @@ pub(crate) use view::{notes, summary};
 
 use model::machine::Machine;
 use tracer::launch::{Finished, Launch, LaunchError};
-use tracer::modelled::ModelAsk;
+use tracer::modelled::{CoreAsk, ModelAsk};
 use tracer::settings::Listener;
 use vocab::Count;
 
@@ -63,7 +63,9 @@ pub(crate) fn run_modelled_in(job: &ModelJob, around: Launch) -> Result<Modelled
         settings: job.settings,
     };
     let finished = launch_in(job, Listener::Model(ask), around)?;
-    counted(ModelledRun::read(&finished, &job.machine))
+    let run = ModelledRun::read(&finished, &job.machine);
+    // Warming alone keeps no account: there is nothing to find in it.
+    if job.core == CoreAsk::Warm { Ok(run) } else { counted(run) }
 }
 
 /// A program that ended well has run instructions. If none was counted, the tracer did not take the
