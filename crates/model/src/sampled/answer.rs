@@ -43,7 +43,7 @@ impl SampledCore {
                 let rate = fitted.rates[event as usize];
                 let (certain, unseen) = (certain[event] as f64, self.unseen as f64);
                 let spread = rate.spread(uncertain as f64, certain, unseen);
-                Some(spread.plus(rate.bias(uncertain as f64, self.longer_warming())))
+                Some(spread.plus(rate.bias(uncertain as f64)))
             }
             None => a_little_more(certain, event, uncertain),
         }
@@ -63,7 +63,7 @@ impl SampledCore {
         let uncertain = self.instructions.saturating_sub(certain[Event::Instructions]) as f64;
         let sampled = rate.spread(uncertain, certain[Event::Cycles] as f64, self.unseen as f64);
         let share = |e: Estimate| e.interval(Coverage::P95).half_width() / sampled.value.max(1.0);
-        Some((share(sampled), share(rate.bias(uncertain, self.longer_warming()))))
+        Some((share(sampled), share(rate.bias(uncertain))))
     }
 
     /// How much more cycles there would be, as a share, had every window been warmed for longer.

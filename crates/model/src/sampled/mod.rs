@@ -146,6 +146,11 @@ impl SampledCore {
         self.windows
     }
 
+    /// How many instructions are warmed before most windows by now.
+    pub fn warm_instructions(&self) -> u64 {
+        self.plan.warm_instructions
+    }
+
     /// The core that times the windows.
     pub fn core(&self) -> &FastCore {
         &self.core

@@ -70,6 +70,11 @@ impl SampledCore {
                 }
             }
             Phase::Warm => {
+                if self.stratum.is_skipped {
+                    // Units that forgot what was skipped met it again while they were warmed: what
+                    // they counted then is not what the stratum had.
+                    self.warm_from = self.features();
+                }
                 self.enter_core(pc);
                 self.note_turn(pc);
                 self.phase = Phase::Prime;

@@ -28,7 +28,7 @@ impl Default for Plan {
             certain_instructions: 1_000_000,
             window_instructions: 3_000,
             prime_instructions: 2_000,
-            warm_instructions: 24_000,
+            warm_instructions: 48_000,
             stratum_instructions: 40_000,
             stratum_max_instructions: 100_000_000,
             error: 0.03,
