@@ -65,6 +65,12 @@ pub trait CoreListener: Send {
         0
     }
 
+    /// Whether it wants to hear by `touched` what memory is touched while it idles. One that does not
+    /// costs its engine least.
+    fn hears_lines(&self) -> bool {
+        true
+    }
+
     /// While the listener idled these blocks ran to their end so many times, `instructions` in all.
     fn ran(&mut self, _runs: &[(BlockId, u32)], _instructions: u64) {}
 

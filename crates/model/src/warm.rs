@@ -55,6 +55,9 @@ pub struct BranchCounts {
     pub taken: u64,
 }
 
+/// Caches with what lies behind them, and predictors.
+pub(crate) type Units = (Memory, Predictor);
+
 /// The units of one thread, and what they need of the program.
 #[derive(Clone, Debug)]
 pub struct Warmer {
@@ -152,8 +155,8 @@ impl Warmer {
     }
 
     /// The same of the accesses of so many instructions, but for lines that were reached a short
-    /// while before.
-    pub(crate) fn reach(&mut self, ran: u16, accesses: &[Access]) {
+    /// while before; the others are told.
+    pub(crate) fn reach(&mut self, ran: u16, accesses: &[Access], mut told: impl FnMut(u64)) {
         self.until_forgotten = self.until_forgotten.saturating_sub(u64::from(ran));
         if self.until_forgotten == 0 {
             self.forget_reached();
@@ -161,8 +164,20 @@ impl Warmer {
         for access in accesses {
             if self.reached.is_new(access.address) {
                 self.memory.refresh(access.address);
+                told(access.address);
             }
         }
+    }
+
+    /// The units as they are now.
+    pub(crate) fn units(&self) -> Units {
+        (self.memory.clone(), self.predictor.clone())
+    }
+
+    /// Exchanges the units for others.
+    pub(crate) fn swap_units(&mut self, units: &mut Units) {
+        std::mem::swap(&mut self.memory, &mut units.0);
+        std::mem::swap(&mut self.predictor, &mut units.1);
     }
 
     /// The units, to be exchanged with a core's.

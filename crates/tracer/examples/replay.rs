@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The busiest thread is held in memory and told to each core, so that decoding does not count.
-//! `seeds` times it whole once and samples it with so many seeds.
+//! `seeds` times it whole once and samples it with so many seeds; the first three are said apart.
 
 use std::env;
 use std::error::Error;
@@ -115,6 +115,15 @@ impl Thread {
                     widths[widths.len() - 1],
                     cycles.degrees_of_freedom
                 );
+                let longer = core.sampling().and_then(|sampling| sampling.longer_warming);
+                if let Some(longer) = longer.map(|longer| longer.scaled(100.0)) {
+                    println!(
+                        "  warmed for {} instructions, longer {:+.2} % ± {:.2} %",
+                        core.warm_instructions(),
+                        longer.value,
+                        longer.standard_uncertainty
+                    );
+                }
             }
         }
         let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len().max(1) as f64;

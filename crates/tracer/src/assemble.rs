@@ -15,13 +15,17 @@
 //! such pieces apart.
 //!
 //! A listener may idle: it then hears from time to time how often blocks ran (`idle`), and of memory
-//! only how far a block came is noted.
+//! only how far a block came is noted. If it does not even want lines, blocks are put on a list and
+//! looked at later (`noted`), and memory is not looked at: a block that a fault cuts short then counts
+//! as whole.
 
 use model::stream::{Access, CoreListener};
 
 mod idle;
+mod noted;
 
 use idle::Idle;
+use noted::Noted;
 
 use crate::block::LiveBlock;
 use crate::ending::ANY_BYTES;
@@ -67,6 +71,7 @@ pub struct Assembler {
     /// One more than the index of the instruction that touched memory last; 0 if none did.
     floor: u16,
     idle: Idle,
+    noted: Noted,
 }
 
 impl Assembler {
@@ -84,6 +89,7 @@ impl Assembler {
             last: 0,
             floor: 0,
             idle: Idle::default(),
+            noted: Noted::default(),
         }
     }
 
@@ -98,6 +104,12 @@ impl Assembler {
     /// The common case ends in the call to the listener, so that nothing is saved around it.
     #[inline]
     pub fn begin(&mut self, block: &'static LiveBlock) {
+        if self.noted.is_on() {
+            if self.noted.note(block) {
+                self.count_noted();
+            }
+            return;
+        }
         match self.pending {
             Some(pending) if !block.is_repeat && !self.is_told && pending.id.0 < self.known => {
                 let is_whole = if pending.goes_anywhere {
@@ -138,6 +150,57 @@ impl Assembler {
         let accesses = self.accesses.get(1..=last).unwrap_or_default();
         self.listener.executed(block.id, block.len, accesses);
         self.idle.begin(self.listener.idles_for(), self.known);
+        if self.idle.is_on() && !self.listener.hears_lines() {
+            self.noted.begin(self.idle.left());
+        }
+    }
+
+    /// Looks at the blocks that were noted; the last of them is pending.
+    #[inline(never)]
+    fn count_noted(&mut self) {
+        let count = self.noted.take();
+        for place in 0..count {
+            let (Some(next), Some(pending)) = (self.noted.get(place), self.pending) else { break };
+            if next.is_repeat && next.start == pending.last {
+                self.base = pending.len - 1;
+                continue;
+            }
+            // Without decisions that would be as hard to guess as the program's.
+            let is_whole = pending.goes_anywhere
+                | (next.start == pending.end)
+                | (next.start == pending.target);
+            if is_whole & (pending.id.0 < self.known) {
+                self.idle.count(pending.id, pending.len);
+            } else {
+                self.finish_noted(pending, next.start, is_whole);
+            }
+            self.pending = Some(next);
+            self.base = 0;
+        }
+        self.floor = 0;
+        self.last = 0;
+        if self.idle.is_on() {
+            self.noted.begin(self.idle.left());
+        } else {
+            self.noted.end();
+            self.wake();
+        }
+    }
+
+    /// A noted block that the listener does not know yet, or that was cut short.
+    #[cold]
+    #[inline(never)]
+    fn finish_noted(&mut self, block: &'static LiveBlock, next: u64, is_whole: bool) {
+        let (ran, is_signal) = match is_whole {
+            true => (block.len, false),
+            false => block.cut_short(next, block.sure_accesses_end),
+        };
+        if ran > 0 {
+            self.tell(block, ran, 0);
+        }
+        if is_signal {
+            self.listener.interrupted();
+        }
     }
 
     /// Tells what ran while the listener idled, if it did.
@@ -207,7 +270,7 @@ impl Assembler {
             self.listener.continued(block.id, accesses);
         } else {
             self.listener.executed(block.id, ran, accesses);
-            if self.idle.is_on() && self.idle.spend(ran) {
+            if self.idle.is_on() && self.idle.spend(ran) && !self.noted.is_on() {
                 self.wake();
             }
         }
@@ -228,6 +291,9 @@ impl Assembler {
     /// how far its block came, and so is the line.
     #[inline]
     pub fn idles_past(&mut self, instruction: u16, address: u64) -> bool {
+        if self.noted.is_on() {
+            return true;
+        }
         if !self.idle.is_on() {
             return false;
         }
@@ -343,6 +409,10 @@ impl Assembler {
 
     /// Tells the listener of the pending block, which is complete.
     pub fn flush(&mut self) {
+        if self.noted.is_on() {
+            self.count_noted();
+            self.noted.end();
+        }
         if let Some(block) = self.pending.take() {
             self.tell(block, block.len, self.last);
         }
@@ -353,6 +423,7 @@ impl Assembler {
     pub fn forked(&mut self) {
         // The system call that forked has told all there was.
         self.idle = Idle::default();
+        self.noted = Noted::default();
         self.pending = None;
         self.is_told = false;
         self.listener.forked();

@@ -13,8 +13,9 @@ pub struct Sampling {
     pub windows: u64,
     /// Instructions that were timed, whether measured or only leading up to a window.
     pub timed: u64,
-    /// How much more cycles windows showed that were warmed for four times as long, as a share; none
-    /// where nothing was skipped, so that warming was never short.
+    /// How much more cycles there would be, as a share, had all windows been warmed for four times as
+    /// long: from windows that were looked at twice. None where nothing was skipped, so that warming
+    /// was never short.
     pub longer_warming: Option<Estimate>,
 }
 

@@ -42,7 +42,8 @@ impl SampledCore {
             Some(fitted) => {
                 let rate = fitted.rates[event as usize];
                 let (certain, unseen) = (certain[event] as f64, self.unseen as f64);
-                Some(rate.over(uncertain as f64, certain, unseen))
+                let spread = rate.spread(uncertain as f64, certain, unseen);
+                Some(spread.plus(rate.bias(uncertain as f64)))
             }
             None => a_little_more(certain, event, uncertain),
         }
@@ -63,6 +64,12 @@ impl SampledCore {
         let sampled = rate.spread(uncertain, certain[Event::Cycles] as f64, self.unseen as f64);
         let share = |e: Estimate| e.interval(Coverage::P95).half_width() / sampled.value.max(1.0);
         Some((share(sampled), share(rate.bias(uncertain))))
+    }
+
+    /// How much more cycles there would be, as a share, had every window been warmed for longer.
+    fn longer_warming(&self) -> Option<Estimate> {
+        let certain = self.certain.as_ref()?[Event::Instructions];
+        self.warmth.longer(self.instructions.saturating_sub(certain))
     }
 
     /// The stratum under way as far as it came, if anything is known of it.
@@ -87,7 +94,6 @@ impl SampledCore {
             warmed_share: 1.0,
             window: stretch,
             stretch,
-            is_long: false,
             rates: [].into(),
         });
         let timed_share = (window.timed_share / length).min(1.0);
@@ -180,11 +186,10 @@ impl Accounting for SampledCore {
 
     fn sampling(&self) -> Option<Sampling> {
         self.certain.as_ref()?;
-        let fitted = self.fitted.as_ref();
         Some(Sampling {
             windows: self.windows,
             timed: self.core.account().totals[Event::Instructions],
-            longer_warming: fitted.and_then(|fitted| fitted.longer_warming),
+            longer_warming: self.longer_warming(),
         })
     }
 }

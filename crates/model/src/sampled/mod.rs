@@ -4,21 +4,27 @@
 //! core runs a little unmeasured. Around it caches, translation and predictors are kept warm, and
 //! what they count is known of far more than the window: the estimate is a regression on that
 //! (`observed`). While the estimate is good enough strata grow, and long ones are warmed only for
-//! a part before their window. What they skip reaches the outer caches alone, which remember longest:
+//! a part before their window. What ran a while before that reaches the outer caches alone, which
+//! remember longest; of the rest only runs are counted:
 //!
 //! ```text
-//! |CCC|...pM....|.pM......|....pM...|-----...pM--------|-------...pM--|
-//! C all timed  . warmed  p primed  M measured  - skipped: runs are counted
+//! |CCC|...pM....|.pM......|....pM...|--rr...pM--------|----rrr...pM--|
+//! C all timed  . warmed  p primed  M measured  r reaches outer caches  - skipped
 //! ```
+//!
+//! Some windows are warmed for longer and then looked at again as if they had not been (`recalled`).
+//! If that shows something else, warming is too short for this program and is made longer (`warmth`).
 
 mod answer;
 mod features;
 mod observed;
 mod phases;
 mod plan;
+mod recalled;
 mod regression;
 #[cfg(test)]
 mod tests;
+mod warmth;
 
 pub use plan::Plan;
 
@@ -27,16 +33,19 @@ use crate::event::{Counts, STATIC};
 use crate::fast::FastCore;
 use crate::machine::Machine;
 use crate::stream::{Access, BlockId, CoreListener, StaticBlock};
-use crate::warm::Warmer;
+use crate::warm::{Units, Warmer};
 use features::Features;
 use observed::{Fitted, Observed};
 use plan::Stratum;
+use recalled::Recalled;
 use regression::Prior;
+use warmth::Warmth;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Certain,
     Skip,
+    Reach,
     Warm,
     Prime,
     Measure,
@@ -66,6 +75,12 @@ pub struct SampledCore {
     /// What this stratum showed, until it is over.
     window: Option<Observed>,
     strata: Vec<Observed>,
+    /// How long warming is, and what longer warming shows.
+    warmth: Warmth,
+    /// In a stratum that is warmed for longer: the units before that, and what ran since it would
+    /// have begun had it been as short as usual.
+    before: Option<Box<Units>>,
+    recalled: Option<Recalled>,
     windows: u64,
     fitted: Option<Fitted>,
     /// How many strata there must be for the fit to be made again.
@@ -102,6 +117,9 @@ impl SampledCore {
             counts_from: Counts::default(),
             window: None,
             strata: Vec::new(),
+            warmth: Warmth::new(),
+            before: None,
+            recalled: None,
             windows: 0,
             fitted: None,
             fit_at: 2,
@@ -128,9 +146,23 @@ impl SampledCore {
         self.windows
     }
 
+    /// How many instructions are warmed before most windows by now.
+    pub fn warm_instructions(&self) -> u64 {
+        self.plan.warm_instructions
+    }
+
     /// The core that times the windows.
     pub fn core(&self) -> &FastCore {
         &self.core
+    }
+
+    fn reach(&mut self, ran: u16, accesses: &[Access]) {
+        let recalled = &mut self.recalled;
+        self.warmer.reach(ran, accesses, |address| {
+            if let Some(recalled) = recalled {
+                recalled.note_lines(&[address]);
+            }
+        });
     }
 
     #[inline]
@@ -171,11 +203,20 @@ impl CoreListener for SampledCore {
             }
         }
         match self.phase {
-            Phase::Skip => self.warmer.reach(ran, accesses),
-            Phase::After if self.stratum.is_skipped => self.warmer.reach(ran, accesses),
-            Phase::Warm | Phase::After => self.warmer.executed(id, ran, accesses),
+            Phase::Skip => {}
+            Phase::After if self.stratum.is_skipped => {}
+            Phase::Reach => self.reach(ran, accesses),
+            Phase::Warm | Phase::After => {
+                self.warmer.executed(id, ran, accesses);
+                if let Some(recalled) = &mut self.recalled {
+                    recalled.note(id, ran, accesses);
+                }
+            }
             Phase::Certain | Phase::Prime | Phase::Measure => {
                 self.core.executed(id, ran, accesses);
+                if let Some(recalled) = &mut self.recalled {
+                    recalled.note(id, ran, accesses);
+                }
             }
         }
         self.count_run(id, ran);
@@ -185,12 +226,16 @@ impl CoreListener for SampledCore {
 
     fn idles_for(&self) -> u64 {
         match self.phase {
-            Phase::Skip => self.turns_at.saturating_sub(self.in_stratum),
+            Phase::Skip | Phase::Reach => self.turns_at.saturating_sub(self.in_stratum),
             Phase::After if self.stratum.is_skipped => {
                 self.turns_at.saturating_sub(self.in_stratum)
             }
             _ => 0,
         }
+    }
+
+    fn hears_lines(&self) -> bool {
+        self.phase == Phase::Reach
     }
 
     fn ran(&mut self, runs: &[(BlockId, u32)], instructions: u64) {
@@ -204,12 +249,17 @@ impl CoreListener for SampledCore {
     }
 
     fn touched(&mut self, addresses: &[u64]) {
-        self.warmer.refresh(addresses);
+        if self.phase == Phase::Reach {
+            self.warmer.refresh(addresses);
+            if let Some(recalled) = &mut self.recalled {
+                recalled.note_lines(addresses);
+            }
+        }
     }
 
     fn interrupted(&mut self) {
         match self.phase {
-            Phase::Skip | Phase::Warm | Phase::After => self.warmer.interrupted(),
+            Phase::Skip | Phase::Reach | Phase::Warm | Phase::After => self.warmer.interrupted(),
             Phase::Certain | Phase::Prime | Phase::Measure => self.core.interrupted(),
         }
     }
@@ -225,6 +275,7 @@ impl CoreListener for SampledCore {
             *before += more;
         }
         self.windows = 0;
+        self.warmth.begin_anew();
         self.strata.clear();
         self.fitted = None;
         self.fit_at = 2;

@@ -3,6 +3,7 @@
 use super::features::{Features, features, rates};
 use super::observed::{Observed, STRATA_MAX, halve, rates_of};
 use super::plan::{STRATA_LEAST, Stratum};
+use super::recalled::Recalled;
 use super::{Phase, SampledCore};
 
 impl SampledCore {
@@ -10,7 +11,7 @@ impl SampledCore {
     pub(super) fn features(&self) -> Features {
         let memory = match self.phase {
             Phase::Certain | Phase::Prime | Phase::Measure => self.core.memory(),
-            Phase::Skip | Phase::Warm | Phase::After => self.warmer.memory(),
+            Phase::Skip | Phase::Reach | Phase::Warm | Phase::After => self.warmer.memory(),
         };
         let timed = &self.core.account().totals;
         features(self.instructions, memory, self.warmer.branches(), timed)
@@ -18,14 +19,16 @@ impl SampledCore {
 
     pub(super) fn begin_stratum(&mut self) {
         let mut dice = self.dice;
-        self.stratum = Stratum::new(&self.plan, self.about, || roll(&mut dice));
+        let long_every = self.warmth.long_every();
+        self.stratum = Stratum::new(&self.plan, self.about, long_every, || roll(&mut dice));
         self.dice = dice;
         self.in_stratum = 0;
         self.window = None;
+        self.recalled = None;
         self.warmer.skip();
         if self.stratum.is_skipped {
             self.phase = Phase::Skip;
-            self.turns_at = self.stratum.warm;
+            self.turns_at = self.stratum.reach;
         } else {
             self.begin_warming();
         }
@@ -50,18 +53,36 @@ impl SampledCore {
             }
             Phase::Skip => {
                 self.warmer.skip();
-                self.begin_warming();
+                self.phase = Phase::Reach;
+                let Stratum { recall, warm, .. } = self.stratum;
+                self.before = recall.map(|_| Box::new(self.warmer.units()));
+                self.turns_at = recall.map_or(warm, |recall| recall.min(warm));
+            }
+            Phase::Reach => {
+                if let Some(units) = self.before.take() {
+                    self.recalled = Some(Recalled::new(*units));
+                }
+                if self.in_stratum < self.stratum.warm {
+                    self.turns_at = self.stratum.warm;
+                } else {
+                    self.warmer.skip();
+                    self.begin_warming();
+                }
             }
             Phase::Warm => {
-                self.warmer.settle(pc);
-                self.exchange();
-                let core = &mut self.core;
-                self.warmer.tell_passed(|lines| core.pass(lines));
+                if self.stratum.is_skipped {
+                    // Units that forgot what was skipped met it again while they were warmed: what
+                    // they counted then is not what the stratum had.
+                    self.warm_from = self.features();
+                }
+                self.enter_core(pc);
+                self.note_turn(pc);
                 self.phase = Phase::Prime;
                 self.turns_at = self.stratum.measure;
             }
             Phase::Prime => {
                 self.counts_from = self.core.counts();
+                self.note_turn(pc);
                 self.window_from = self.features();
                 self.phase = Phase::Measure;
                 self.turns_at = self.stratum.end;
@@ -70,6 +91,7 @@ impl SampledCore {
                 self.core.settle(Some(pc));
                 self.measured();
                 self.exchange();
+                self.look_again(pc);
                 self.warmer.skip();
                 self.phase = Phase::After;
                 self.turns_at = self.stratum.length;
@@ -82,6 +104,14 @@ impl SampledCore {
                 self.begin_stratum();
             }
         }
+    }
+
+    /// Warming is over: the core goes on from here.
+    pub(super) fn enter_core(&mut self, pc: u64) {
+        self.warmer.settle(pc);
+        self.exchange();
+        let core = &mut self.core;
+        self.warmer.tell_passed(|lines| core.pass(lines));
     }
 
     /// Hands the units from the warmer to the core, or back.
@@ -102,7 +132,6 @@ impl SampledCore {
             warmed_share: now[0] - self.warm_from[0],
             window: rates(&now, &self.window_from),
             stretch: rates(&now, &self.warm_from),
-            is_long: self.stratum.is_long,
             rates: rates_of(&counts),
         });
         self.windows += 1;
@@ -115,6 +144,9 @@ impl SampledCore {
         observed.stands_for = length;
         observed.timed_share = (observed.timed_share / length).min(1.0);
         observed.warmed_share = (observed.warmed_share / length).min(1.0);
+        if self.stratum.is_skipped && self.stratum.recall.is_none() {
+            self.warmth.stood_for(self.in_stratum);
+        }
         if !self.stratum.is_skipped {
             observed.stretch = rates(&now, &self.warm_from);
             observed.warmed_share = 1.0;

@@ -10,7 +10,7 @@ pub struct Plan {
     /// Instructions timed before each window and not measured.
     pub prime_instructions: u64,
     /// Instructions warmed before most windows of strata that are much longer; the rest of such
-    /// strata is skipped.
+    /// strata is skipped. Doubled while windows that are warmed for longer show something else.
     pub warm_instructions: u64,
     /// The smallest stratum.
     pub stratum_instructions: u64,
@@ -28,7 +28,7 @@ impl Default for Plan {
             certain_instructions: 1_000_000,
             window_instructions: 3_000,
             prime_instructions: 2_000,
-            warm_instructions: 24_000,
+            warm_instructions: 48_000,
             stratum_instructions: 40_000,
             stratum_max_instructions: 100_000_000,
             error: 0.03,
@@ -40,35 +40,47 @@ impl Default for Plan {
 /// A stratum is never more than one part in so many of what ran before it: no window may come to
 /// speak for too much, or a few heavy ones would decide everything, and how far they are off could
 /// not be told from so few.
-pub(super) const STRATA_LEAST: u64 = 200;
+pub(super) const STRATA_LEAST: u64 = 100;
 /// Strata so many times longer than what must be warmed are skipped for the rest.
-const SKIPPED_FROM: u64 = 6;
-/// One skipped stratum in so many is warmed for longer, and so many times as long.
-const LONG_EVERY: u64 = 8;
-const LONGER: u64 = 4;
+const SKIPPED_FROM: u64 = 5;
+/// Some skipped strata are warmed for so many times as long.
+pub(super) const LONGER: u64 = 4;
+/// So many times what is warmed reaches the outer caches before that.
+const OUTER: u64 = 8;
 
 /// Where the parts of one stratum lie, counted from its start.
 ///
 /// ```text
-/// |.............wwwwwwwwwwwppMMM............|   . skipped  w warmed  p primed  M measured
-///               warm       prime measure end          length
+/// |......rrrrrrrwwwwwwwwwwwppMMM............|   . skipped  r reaches the outer caches  w warmed
+///        reach  warm       prime measure end          length       p primed  M measured
 /// ```
+///
+/// One that is warmed for longer has `recall` within its r, or w: what ran from there on is kept, and
+/// the window is looked at again from no more than that.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(super) struct Stratum {
     pub(super) length: u64,
-    /// Where warming begins; the whole stratum is warmed if not skipped.
+    /// Where lines begin to reach the outer caches, and where warming begins; the whole stratum is
+    /// warmed if not skipped.
+    pub(super) reach: u64,
     pub(super) warm: u64,
     pub(super) prime: u64,
     pub(super) measure: u64,
     pub(super) end: u64,
     pub(super) is_skipped: bool,
-    /// Whether it is warmed for longer than most.
-    pub(super) is_long: bool,
+    /// Where `reach` would be, were it not warmed for longer than most; none if it is not.
+    pub(super) recall: Option<u64>,
 }
 
 impl Stratum {
-    /// Lays a stratum of about `length` out at random.
-    pub(super) fn new(plan: &Plan, length: u64, mut roll: impl FnMut() -> u64) -> Stratum {
+    /// Lays a stratum of about `length` out at random. One in `long_every` that are skipped is warmed
+    /// for longer.
+    pub(super) fn new(
+        plan: &Plan,
+        length: u64,
+        long_every: u64,
+        mut roll: impl FnMut() -> u64,
+    ) -> Stratum {
         let timed = plan.prime_instructions + plan.window_instructions;
         let is_skipped = length >= SKIPPED_FROM * plan.warm_instructions;
         // No window lies so early that it could not be warmed or primed before, so where strata
@@ -88,9 +100,15 @@ impl Stratum {
         if !is_skipped {
             return lay(0, roll());
         }
-        let is_long = roll().is_multiple_of(LONG_EVERY);
+        let is_long = roll().is_multiple_of(long_every);
         let stratum = lay(LONGER * plan.warm_instructions, roll());
-        let warming = plan.warm_instructions * if is_long { LONGER } else { 1 };
-        Stratum { warm: stratum.prime - warming, is_skipped: true, is_long, ..stratum }
+        let before = |warming: u64| {
+            let warm = stratum.prime.saturating_sub(warming);
+            (warm.saturating_sub(OUTER * warming), warm)
+        };
+        let usual = before(plan.warm_instructions);
+        let (reach, warm) = if is_long { before(LONGER * plan.warm_instructions) } else { usual };
+        let recall = is_long.then_some(usual.0);
+        Stratum { reach, warm, recall, is_skipped: true, ..stratum }
     }
 }

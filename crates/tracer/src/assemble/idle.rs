@@ -53,6 +53,11 @@ impl Idle {
         }
     }
 
+    /// Instructions that may still run unseen.
+    pub(super) fn left(&self) -> u64 {
+        self.left.max(0) as u64
+    }
+
     /// A block ran whole; whether that was the last to go unseen.
     #[inline]
     pub(super) fn count(&mut self, id: BlockId, len: u16) -> bool {

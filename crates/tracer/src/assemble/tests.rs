@@ -180,7 +180,7 @@ fn what_the_engine_writes_to_deliver_a_signal_is_no_access_of_the_program() {
 }
 
 /// A listener that idles for as long as it is told to.
-struct Sleepy(Told, Arc<Mutex<u64>>);
+struct Sleepy(Told, Arc<Mutex<u64>>, bool);
 
 impl CoreListener for Sleepy {
     fn translated(&mut self, id: BlockId, block: &StaticBlock) {
@@ -199,6 +199,10 @@ impl CoreListener for Sleepy {
         std::mem::take(&mut *self.1.lock().unwrap())
     }
 
+    fn hears_lines(&self) -> bool {
+        self.2
+    }
+
     fn touched(&mut self, addresses: &[u64]) {
         self.0.say(format!("touched {addresses:x?}"));
     }
@@ -211,9 +215,13 @@ impl CoreListener for Sleepy {
 
 /// An assembler whose listener knows all blocks and idles for so long after the next.
 fn idling(instructions: u64) -> (Assembler, Told, Vec<&'static LiveBlock>) {
+    sleeping(instructions, true)
+}
+
+fn sleeping(instructions: u64, hears: bool) -> (Assembler, Told, Vec<&'static LiveBlock>) {
     let (told, blocks) = (Told::default(), blocks());
     let idles = Arc::new(Mutex::new(0));
-    let listener = Sleepy(told.clone(), idles.clone());
+    let listener = Sleepy(told.clone(), idles.clone(), hears);
     let mut assembler = Assembler::new(Box::new(listener), since);
     assembler.begin(blocks[4]);
     assembler.touch(load(1, 0x80, 8));
@@ -259,4 +267,58 @@ fn an_idle_listener_still_hears_of_faults_and_of_what_ran_before_a_system_call()
     assembler.begin(blocks[4]);
     assembler.system_call(1);
     assert_eq!(told.take(), ["run 4 2", "touched [40, 80]", "ran [(4, 1)] 2"]);
+}
+
+#[test]
+fn a_listener_that_wants_no_lines_hears_only_how_often_blocks_ran() {
+    let (mut assembler, told, blocks) = sleeping(1000, false);
+    assembler.begin(blocks[0]);
+    told.take();
+    // Turns of a string instruction are one, whether its block has more or not.
+    let order = [1, 0, 1, 2, 3, 3, 3, 4, 0];
+    for place in order {
+        assert!(assembler.idles_past(0, 0x40), "memory is not looked at");
+        assembler.begin(blocks[place]);
+    }
+    assert!(told.take().is_empty());
+    // What began last is told by itself, since it is the system call's.
+    assembler.system_call(1);
+    assert_eq!(told.take(), ["run 0 3", "ran [(0, 2), (1, 2), (2, 1), (4, 1)] 14"]);
+    assert!(!assembler.idles_past(0, 0x40), "awake");
+}
+
+#[test]
+fn noted_blocks_end_with_what_may_run_unseen_and_signals_are_heard_of() {
+    let (mut assembler, told, blocks) = sleeping(6, false);
+    assembler.begin(blocks[0]);
+    told.take();
+    assembler.begin(blocks[4]);
+    // A conditional branch goes to one of two places: elsewhere is where a handler is. Memory was
+    // not looked at, so the block counts as whole.
+    assert_eq!(told.take(), ["run 0 3", "signal"]);
+    assembler.begin(blocks[4]);
+    assert!(told.take().is_empty());
+    assembler.begin(blocks[4]);
+    assert_eq!(told.take(), ["ran [(4, 2)] 4"]);
+    assert!(!assembler.idles_past(1, 0x80), "awake");
+}
+
+#[test]
+fn blocks_seen_for_the_first_time_while_noting_are_introduced() {
+    let (told, blocks) = (Told::default(), blocks());
+    let idles = Arc::new(Mutex::new(0));
+    let listener = Sleepy(told.clone(), idles.clone(), false);
+    let mut assembler = Assembler::new(Box::new(listener), since);
+    assembler.begin(blocks[0]);
+    assembler.system_call(0);
+    *idles.lock().unwrap() = 100;
+    assembler.begin(blocks[0]);
+    assembler.touch(load(0, 0x8, 8));
+    assembler.begin(blocks[1]);
+    told.take();
+    assembler.begin(blocks[0]);
+    assembler.begin(blocks[1]);
+    assembler.system_call(0);
+    let expected = ["know 1", "run 1 2", "run 1 2", "ran [(0, 1)] 3"];
+    assert_eq!(told.take(), expected);
 }

@@ -226,6 +226,10 @@ impl<C: Accounting> CoreListener for Modelled<C> {
         self.core.idles_for()
     }
 
+    fn hears_lines(&self) -> bool {
+        self.core.hears_lines()
+    }
+
     fn touched(&mut self, addresses: &[u64]) {
         self.core.touched(addresses);
     }

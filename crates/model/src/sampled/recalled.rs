@@ -1,0 +1,118 @@
+//! A window looked at twice: warmed for longer, and as if it had not been.
+//!
+//! ```text
+//! |----rrrrrrrrrrrrrrrrrrrrrrrwwwwwwwwwwwwwwwpMMM-----|  what runs
+//!      units kept          |rrrrrrrrrrrrrrwwwwpMMM       what is run again, from the units kept
+//! ```
+//!
+//! Both looks see the same instructions, so that their difference is due to warming alone: a few
+//! dozen tell a bias of a fraction of a per cent, where windows apart would take thousands.
+
+use super::SampledCore;
+use crate::event::{Counts, Event};
+use crate::stream::{Access, BlockId, CoreListener};
+use crate::warm::Units;
+
+/// One block that ran.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    id: BlockId,
+    ran: u16,
+    /// How many of the accesses are its own.
+    accesses: u32,
+}
+
+/// What is needed to look again.
+#[derive(Clone, Debug)]
+pub(super) struct Recalled {
+    units: Units,
+    lines: Vec<u64>,
+    runs: Vec<Run>,
+    accesses: Vec<Access>,
+    /// Where priming and measuring began: how many had run, and the address of the next.
+    turns: Vec<(usize, u64)>,
+}
+
+impl Recalled {
+    /// Nothing ran since the units were kept.
+    pub(super) fn new(units: Units) -> Recalled {
+        let (lines, runs, accesses, turns) = Default::default();
+        Recalled { units, lines, runs, accesses, turns }
+    }
+
+    /// A block ran.
+    #[inline]
+    pub(super) fn note(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
+        self.runs.push(Run { id, ran, accesses: accesses.len() as u32 });
+        self.accesses.extend_from_slice(accesses);
+    }
+
+    /// Lines were reached.
+    pub(super) fn note_lines(&mut self, addresses: &[u64]) {
+        self.lines.extend_from_slice(addresses);
+    }
+}
+
+/// Calls with each run and its accesses, which are taken off the front.
+fn play(runs: &[Run], accesses: &mut &[Access], mut tell: impl FnMut(&Run, &[Access])) {
+    for run in runs {
+        let (own, after) = accesses.split_at_checked(run.accesses as usize).unwrap_or((&[], &[]));
+        *accesses = after;
+        tell(run, own);
+    }
+}
+
+fn cycles_an_instruction(counts: &Counts) -> f64 {
+    counts[Event::Cycles] as f64 / counts[Event::Instructions].max(1) as f64
+}
+
+impl SampledCore {
+    /// A phase begins with the block at `pc`.
+    pub(super) fn note_turn(&mut self, pc: u64) {
+        if let Some(recalled) = &mut self.recalled {
+            recalled.turns.push((recalled.runs.len(), pc));
+        }
+    }
+
+    /// The window is over, and the next block is at `pc`: if it was warmed for longer than most, how
+    /// it looks when it is not, and whether all should be warmed for longer from now on.
+    pub(super) fn look_again(&mut self, pc: u64) {
+        let Some(mut recalled) = self.recalled.take() else { return };
+        let Some(long) = self.window.as_ref().map(|window| window.rate(Event::Cycles)) else {
+            return;
+        };
+        self.warmer.swap_units(&mut recalled.units);
+        let short = self.run_again(&recalled, pc);
+        self.warmer.swap_units(&mut recalled.units);
+        let Some(short) = short else { return };
+        let times = self.warmth.note(long, short, self.plan.error);
+        self.plan.warm_instructions *= times;
+    }
+
+    /// Cycles an instruction in the window, from the units that the warmer has now.
+    fn run_again(&mut self, recalled: &Recalled, pc: u64) -> Option<f64> {
+        let &[(prime, prime_pc), (measure, _)] = recalled.turns.as_slice() else { return None };
+        let (warming, timed) = recalled.runs.split_at_checked(prime)?;
+        let (priming, measuring) = timed.split_at_checked(measure.checked_sub(prime)?)?;
+        let mut accesses = recalled.accesses.as_slice();
+        self.warmer.skip();
+        self.warmer.refresh(&recalled.lines);
+        let mut left: u64 = warming.iter().map(|run| u64::from(run.ran)).sum();
+        play(warming, &mut accesses, |run, own| {
+            if left > self.plan.warm_instructions {
+                self.warmer.reach(run.ran, own, |_| ());
+            } else {
+                self.warmer.executed(run.id, run.ran, own);
+            }
+            left = left.saturating_sub(u64::from(run.ran));
+        });
+        self.enter_core(prime_pc);
+        play(priming, &mut accesses, |run, own| self.core.executed(run.id, run.ran, own));
+        let before = self.core.counts();
+        play(measuring, &mut accesses, |run, own| self.core.executed(run.id, run.ran, own));
+        self.core.settle(Some(pc));
+        let counts = self.core.counts().since(&before);
+        self.exchange();
+        Some(cycles_an_instruction(&counts))
+    }
+}
