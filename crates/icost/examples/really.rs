@@ -96,14 +96,19 @@ impl Audience for Hearing {
         println!("waits  {:.2} %", sum(|step| u32::from(step.wait.is_some())));
         println!("fixed  {:.2} %", sum(|step| step.fixed));
         let players: Vec<Player> = Category::ALL.iter().copied().map(Player::category).collect();
-        let sets = subsets_up_to(2);
-        let costs = Costs::of(fixed, &[window], &players, &sets, Arbitration::Anew);
+        let sets = subsets_up_to(1);
+        let windows = [window];
+        let of = |how| Costs::of(fixed, &windows, &players, &sets, how);
+        let (anew, frozen) = (of(Arbitration::Anew), of(Arbitration::Frozen));
         let whole = self.really(&heard, Categories::NONE);
         for &set in sets.iter().skip(1).filter(|set| set.numbers().count() == 1) {
-            let graph = 100.0 * costs.whole().cost(set).unwrap_or(f64::NAN) / cycles;
+            let share =
+                |costs: &Costs| 100.0 * costs.whole().cost(set).unwrap_or(f64::NAN) / cycles;
+            let (graph, still) = (share(&anew), share(&frozen));
             let really = 100.0 * (whole - self.really(&heard, set)) / whole;
             if really.abs() >= LEAST {
-                println!("{:<12} graph {graph:>7.2}   really {really:>7.2}", set.name());
+                let name = set.name();
+                println!("{name:<8}{really:>7.2} really {graph:>7.2} graph {still:>7.2} frozen");
             }
         }
     }
