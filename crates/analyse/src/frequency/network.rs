@@ -12,6 +12,9 @@ use super::solve::Seen;
 
 /// Newton's steps at most. Each settles which ways carry nothing; a few do as a rule.
 const STEPS_MAX: usize = 60;
+/// Steps from the prices that were found from the inside. One or two do; where a dozen do not, what is
+/// left is rounding.
+const STEPS_LAST: usize = 12;
 /// Steps from the prices of a similar network; if they do not suffice it was not similar.
 const STEPS_BEGUN: usize = 6;
 /// What every place leaks, so that the network has a ground.
@@ -112,7 +115,7 @@ impl Network {
             let spans: Vec<Span> = self.ways.iter().map(span).collect();
             self.price = prices(&spans, self.price.len(), order, GROUND);
         }
-        self.newton(STEPS_MAX)
+        self.newton(if self.order.is_some() { STEPS_LAST } else { STEPS_MAX })
     }
 
     /// Newton's method with halved steps; returns the imbalance that is left.
