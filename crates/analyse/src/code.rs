@@ -8,10 +8,10 @@
 use std::ops::Range;
 
 use image::{CodePart, Flow, FlowGraph};
-use model::core::Ideal;
 use model::machine::{Class, Machine};
-use model::program::{Kind, Program};
-use model::stream::{BlockId, Code, StaticBlock};
+use model::program::Kind;
+use model::schedule::Scheduler;
+use model::stream::{Code, StaticBlock};
 
 /// What an instruction does, as far as stalls care.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -52,7 +52,13 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    pub(crate) fn cut(graph: &FlowGraph, parts: &[CodePart<'_>], machine: &Machine) -> Pieces {
+    /// Cuts a procedure, and lets the scheduler take its pieces, in order.
+    pub(crate) fn cut(
+        graph: &FlowGraph,
+        parts: &[CodePart<'_>],
+        machine: &Machine,
+        scheduler: &mut Scheduler,
+    ) -> Pieces {
         let mut pieces = Vec::new();
         let mut first_of = Vec::with_capacity(graph.blocks.len());
         for (block, held) in graph.blocks.iter().enumerate() {
@@ -68,14 +74,16 @@ impl Pieces {
                 }
             }
         }
-        let work = work(graph, &pieces, machine);
+        scheduler.take(pieces.iter().map(|piece| &piece.code));
+        let work = work(graph, &pieces, machine, scheduler);
         Pieces { pieces, first_of, work }
     }
 
-    /// The last piece of a block.
-    pub(crate) fn last_of(&self, block: usize) -> Option<&Piece> {
+    /// Which is the last piece of a block.
+    pub(crate) fn last_of(&self, block: usize) -> Option<usize> {
         let behind = self.first_of.get(block + 1).copied().unwrap_or(self.pieces.len());
-        self.pieces.get(behind.checked_sub(1)?).filter(|piece| piece.block == block)
+        let last = behind.checked_sub(1)?;
+        self.pieces.get(last).filter(|piece| piece.block == block).map(|_| last)
     }
 
     /// The pieces of a block.
@@ -103,14 +111,17 @@ fn code(graph: &FlowGraph, parts: &[CodePart<'_>], step: usize) -> Code {
     Code { pc: step.address, bytes, len: step.len_bytes }
 }
 
-fn work(graph: &FlowGraph, pieces: &[Piece], machine: &Machine) -> Vec<Work> {
-    let mut program = Program::new(machine, Ideal::NONE);
+fn work(
+    graph: &FlowGraph,
+    pieces: &[Piece],
+    machine: &Machine,
+    scheduler: &Scheduler,
+) -> Vec<Work> {
+    let program = scheduler.program();
     let hit = machine.caches.l1d.latency_cycles;
     let mut work = vec![Work::default(); graph.steps.len()];
-    for (id, piece) in pieces.iter().enumerate() {
-        let before = program.instructions.len();
-        program.translate(BlockId(id as u32), &piece.code);
-        for (instruction, step) in program.instructions[before..].iter().zip(piece.steps.clone()) {
+    for (k, piece) in pieces.iter().enumerate() {
+        for (instruction, step) in scheduler.instructions(k).iter().zip(piece.steps.clone()) {
             let mut sum = Work::default();
             for op in program.ops_of(instruction) {
                 let is_load = op.kind == Kind::Load;

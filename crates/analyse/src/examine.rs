@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use image::FlowGraph;
 use metrology::Estimate;
 use model::machine::{Machine, Order};
+use model::schedule::Scheduler;
 
 use crate::code::Pieces;
 use crate::frequency::{Counted, Evidence, Frequencies, Ways, classes, estimate, trust};
@@ -30,10 +31,39 @@ const CHANCE: f64 = 2.0;
 /// What a branch does where code overlaps.
 const OVERLAPS: &str = "into the middle of another instruction";
 
+/// Examines many procedures of one machine: what schedules are made with is made once.
+#[derive(Clone, Debug)]
+pub struct Examiner {
+    machine: Machine,
+    scheduler: Scheduler,
+}
+
+impl Examiner {
+    /// For a machine.
+    pub fn new(machine: &Machine) -> Examiner {
+        Examiner {
+            machine: machine.clone(),
+            scheduler: Scheduler::new(machine, model::core::Mode::Native),
+        }
+    }
+
+    /// Finds out how often everything ran, how long it took and who is to blame.
+    pub fn examine(&mut self, request: &Request<'_>) -> ProcedureReport {
+        if self.machine != *request.machine {
+            *self = Examiner::new(request.machine);
+        }
+        examine_with(request, &mut self.scheduler)
+    }
+}
+
 /// Finds out how often everything ran, how long it took and who is to blame.
 pub fn examine(request: &Request<'_>) -> ProcedureReport {
+    Examiner::new(request.machine).examine(request)
+}
+
+fn examine_with(request: &Request<'_>, scheduler: &mut Scheduler) -> ProcedureReport {
     if request.exact.is_none() && !request.graph.has_missing_edges() && is_knotted(request.graph) {
-        return examine_apart(request);
+        return examine_apart(request, scheduler);
     }
     let graph = request.graph;
     if graph.steps.len() > INSTRUCTIONS_MAX {
@@ -44,8 +74,8 @@ pub fn examine(request: &Request<'_>) -> ProcedureReport {
         );
         return ProcedureReport { notes: vec![note], ..ProcedureReport::default() };
     }
-    let pieces = Pieces::cut(graph, request.parts, request.machine);
-    let plan = Plan::new(graph, &pieces, request.machine);
+    let pieces = Pieces::cut(graph, request.parts, request.machine, scheduler);
+    let plan = Plan::new(graph, &pieces, scheduler);
     let frequencies = match request.exact {
         Some(runs) => known(request, runs, &plan, &pieces),
         None => estimated(request, &plan, &pieces),
@@ -69,11 +99,12 @@ pub fn examine(request: &Request<'_>) -> ProcedureReport {
         blocks: &blocks,
         edges: &edges,
         happened: &happened,
+        into: &plan.into,
     };
     let mut cells = Vec::new();
     for (block, held) in graph.blocks.iter().enumerate() {
         let frequency = frequencies.blocks[block];
-        let mut debt = 0.0;
+        let (mut debt, first) = (0.0, cells.len());
         let steps = samples.iter().zip(&frequencies.least).enumerate();
         for (step, (&samples, &least)) in steps.take(held.end).skip(held.first) {
             let spot = Spot { step, block, samples, cycles_each };
@@ -81,6 +112,7 @@ pub fn examine(request: &Request<'_>) -> ProcedureReport {
             report.instructions.push(instruction);
             cells.push(cell);
         }
+        forgive(cells.get_mut(first..).unwrap_or_default(), debt);
         report.blocks.push(block_report(graph, block, &frequencies, &samples, cycles_each));
     }
     report.instructions.sort_by_key(|it| it.address);
@@ -88,6 +120,18 @@ pub fn examine(request: &Request<'_>) -> ProcedureReport {
     let all: u64 = cells.iter().map(|cell| cell.samples).sum();
     report.summary = summarise(&cells, all, request.all_samples, cycles_each);
     report
+}
+
+/// Least cycles that a block did not spend, because it ran in the shadow of an older stall: neither
+/// execution nor static stalls took them, and nobody knows which of the two. They share the `debt`
+/// as they share the least cycles, or static stalls would be told of that never cost anything, and
+/// execution would be what is left of less than nothing.
+fn forgive(cells: &mut [Cell], debt: f64) {
+    let expected: f64 = cells.iter().map(|cell| cell.runs * cell.least_cycles).sum();
+    if debt > 0.0 && expected > 0.0 {
+        let spent = (1.0 - debt / expected).max(0.0);
+        cells.iter_mut().for_each(|cell| cell.static_samples *= spent);
+    }
 }
 
 /// A block that was sampled ran, whatever the flow makes of it: at most once a cycle of its samples.
@@ -109,9 +153,9 @@ fn sampled_ran(
 }
 
 /// The same without a flow that binds blocks together: as if edges were missing.
-fn examine_apart(request: &Request<'_>) -> ProcedureReport {
+fn examine_apart(request: &Request<'_>, scheduler: &mut Scheduler) -> ProcedureReport {
     let graph = FlowGraph { overlaps: 1, ..request.graph.clone() };
-    let mut report = examine(&Request { graph: &graph, ..request.clone() });
+    let mut report = examine_with(&Request { graph: &graph, ..request.clone() }, scheduler);
     let blocks = graph.blocks.len();
     report.notes.retain(|note| !note.contains(OVERLAPS));
     report.notes.insert(

@@ -32,7 +32,7 @@ mod stalls;
 mod summary;
 
 pub use edge_samples::{Doubles, EdgeSamples, Passed, Turns};
-pub use examine::{INSTRUCTIONS_MAX, examine};
+pub use examine::{Examiner, INSTRUCTIONS_MAX, examine};
 
 pub use frequency::{
     ClassFrequency, ClassMember, Classes, Confidence, FlowSolution, Seen, StackBlock, StackFlow,

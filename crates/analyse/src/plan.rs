@@ -5,9 +5,7 @@
 //! and the schedules are mixed by how often each way is taken, as far as that is known.
 
 use image::FlowGraph;
-use model::core::Mode;
-use model::machine::Machine;
-use model::schedule::{Context, Schedule, Scheduler, StaticWait};
+use model::schedule::{Before, Schedule, Scheduler, StaticWait};
 
 use crate::code::Pieces;
 use crate::report::StaticCause;
@@ -42,31 +40,39 @@ pub(crate) struct Plan {
     firsts: Vec<Vec<Behind>>,
     /// Of pieces that are not the first of their block, by piece.
     rest: Vec<Option<Schedule>>,
+    /// The edges that lead to each block.
+    pub(crate) into: Vec<Vec<usize>>,
 }
 
 impl Plan {
-    pub(crate) fn new(graph: &FlowGraph, pieces: &Pieces, machine: &Machine) -> Plan {
-        let scheduler = Scheduler::new(machine, Mode::Native);
+    /// Of pieces that the scheduler has taken.
+    pub(crate) fn new(graph: &FlowGraph, pieces: &Pieces, scheduler: &mut Scheduler) -> Plan {
         let mut into: Vec<Vec<usize>> = vec![Vec::new(); graph.blocks.len()];
         for (edge, it) in graph.edges.iter().enumerate() {
             into[it.to].push(edge);
         }
+        let mut is_entry = vec![false; graph.blocks.len()];
+        for &entry in &graph.entries {
+            is_entry[entry] = true;
+        }
         let first = |(block, into): (usize, &Vec<usize>)| {
-            let Some(piece) = pieces.of(block).first() else { return Vec::new() };
-            let is_whole = pieces.of(block).len() == 1;
+            let pieces_of = pieces.of(block);
+            let Some(piece) = pieces_of.first().and(pieces.first_of.get(block).copied()) else {
+                return Vec::new();
+            };
+            let is_whole = pieces_of.len() == 1;
             let behind = |&edge: &usize| {
                 let from = graph.edges.get(edge)?.from;
-                let context = match pieces.last_of(from) {
-                    Some(_) if from == block && is_whole => Context::Loop,
-                    Some(before) => Context::After(&before.code),
-                    None => Context::Unknown,
+                let before = match pieces.last_of(from) {
+                    Some(_) if from == block && is_whole => Before::Itself,
+                    Some(before) => Before::Block(before),
+                    None => Before::Unknown,
                 };
-                let schedule = scheduler.schedule(&piece.code, context);
-                Some(Behind { edge: Some(edge), schedule })
+                Some(Behind { edge: Some(edge), schedule: scheduler.behind(piece, before) })
             };
             let mut found: Vec<Behind> = into.iter().take(BEFORE_MAX).filter_map(behind).collect();
-            if found.is_empty() || graph.entries.contains(&block) {
-                let schedule = scheduler.schedule(&piece.code, Context::Unknown);
+            if found.is_empty() || is_entry.get(block) == Some(&true) {
+                let schedule = scheduler.behind(piece, Before::Unknown);
                 found.push(Behind { edge: None, schedule });
             }
             found
@@ -74,9 +80,10 @@ impl Plan {
         let firsts = into.iter().enumerate().map(first).collect();
         let rest = pieces.pieces.iter().enumerate().map(|(k, piece)| {
             let is_first = pieces.first_of.get(piece.block) == Some(&k);
-            (!is_first).then(|| scheduler.schedule(&piece.code, Context::Unknown))
+            (!is_first).then(|| scheduler.behind(k, Before::Unknown))
         });
-        Plan { firsts, rest: rest.collect() }
+        let rest = rest.collect();
+        Plan { firsts, rest, into }
     }
 
     /// The least cycles of every step, given how often each edge is taken and each block entered

@@ -117,9 +117,12 @@ fn a_half_full_spill_wakes_the_reader() {
     stop.store(true, Ordering::Relaxed);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     assert!(woken);
+    let waiting = collector.waiting();
     collector.flip(Taking::All);
     let drained = collector.drain(Taking::All, |_| {});
     assert!(drained.adds_up() && drained.spilled >= u64::from(SMALL.wake_at()), "{drained:?}");
+    // Sampling went on between the two.
+    assert!((1..=drained.entries).contains(&waiting), "{waiting} of {drained:?}");
 }
 
 #[test]

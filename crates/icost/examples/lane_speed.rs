@@ -2,7 +2,13 @@
 //! `cargo run --release -p icost --example lane_speed TRACE [MACHINE]`
 //!
 //! *One* is one evaluation and the modelled run that it needs: the one-pass core, labels and a
-//! single lane. The graph alone is printed too, on steps that are there already.
+//! single lane. The graph alone is printed too, on steps that are there already. All of this is CPU
+//! time of one thread. With two threads, one runs the core and labels and hands steps over to the
+//! other, which has the lanes: their CPU time together, and the time that passed, which means
+//! nothing on a busy machine.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Instant;
 
 use icost::{Arbitration, Categories, Fixed, Labeller, Lanes, Step, subsets_up_to};
 use model::core::{Life, Settings, Watcher};
@@ -65,6 +71,35 @@ impl Watcher for Labels {
     }
 }
 
+/// Steps that are handed over at a time, and how many such batches may wait.
+const BATCH: usize = 256;
+const WAITING: usize = 8;
+
+/// Labels, for another thread.
+struct Handing {
+    labeller: Labeller,
+    batch: Vec<Step>,
+    to: SyncSender<Vec<Step>>,
+    back: Receiver<Vec<Step>>,
+}
+
+impl Handing {
+    fn hand_over(&mut self) {
+        let next = self.back.try_recv().unwrap_or_else(|_| Vec::with_capacity(BATCH));
+        // Who has gone away says so when it is waited for.
+        let _ = self.to.send(std::mem::replace(&mut self.batch, next));
+    }
+}
+
+impl Watcher for Handing {
+    fn lived(&mut self, life: &Life) {
+        self.batch.push(self.labeller.label(life));
+        if self.batch.len() == BATCH {
+            self.hand_over();
+        }
+    }
+}
+
 struct Whole<const L: usize> {
     labeller: Labeller,
     lanes: Lanes<L>,
@@ -103,6 +138,41 @@ impl Hearing {
         self.seconds(heard, watcher).0
     }
 
+    /// CPU time of both threads, and the time that passed.
+    fn handed<const L: usize>(&self, heard: &Heard, sets: &[Categories]) -> (f64, f64) {
+        let fixed = Fixed::of(&self.0);
+        let start = Instant::now();
+        std::thread::scope(|scope| {
+            let (to, from) = sync_channel::<Vec<Step>>(WAITING);
+            let (give, back) = sync_channel(WAITING);
+            let lanes = scope.spawn(move || {
+                let mut lanes: Lanes<L> = Lanes::new(fixed, sets, Arbitration::Anew);
+                for mut batch in from {
+                    batch.iter().for_each(|step| lanes.step(step));
+                    batch.clear();
+                    let _ = give.try_send(batch);
+                }
+                std::hint::black_box(lanes.times());
+                cpu_seconds()
+            });
+            let handing = Handing { labeller: Labeller::new(fixed), batch: Vec::new(), to, back };
+            let mut core = FastCore::watched(&self.0, Settings::default(), handing);
+            for (k, block) in heard.blocks.iter().enumerate() {
+                core.translated(BlockId(k as u32), block);
+            }
+            let (mut first, before) = (0, cpu_seconds());
+            for &(id, ran, end) in &heard.events {
+                core.executed(id, ran, &heard.accesses[first..end as usize]);
+                first = end as usize;
+            }
+            core.finish();
+            core.watcher_mut().hand_over();
+            drop(core);
+            let mine = cpu_seconds() - before;
+            (mine + lanes.join().unwrap_or(f64::NAN), start.elapsed().as_secs_f64())
+        })
+    }
+
     fn graph<const L: usize>(&self, steps: &[Step], sets: &[Categories], how: Arbitration) -> f64 {
         let fixed = Fixed::of(&self.0);
         let once = || {
@@ -138,6 +208,14 @@ impl Audience for Hearing {
         let mut core = self.seconds(&heard, kept).1;
         let steps = core.watcher_mut().kept.take().unwrap_or_default();
         let (one, pairs, all) = (subsets_up_to(0), subsets_up_to(2), subsets_up_to(8));
+        println!("two threads, ports Anew");
+        for (name, (cpu, passed)) in [
+            ("one evaluation", self.handed::<1>(&heard, &one)),
+            ("37: singles and pairs", self.handed::<48>(&heard, &pairs)),
+        ] {
+            let (cpu, passed) = (cpu * ns, passed * ns);
+            println!("  {name:<42}{cpu:>8.1} CPU{passed:>9.1} passed: {:.1} MIPS", 1e3 / passed);
+        }
         for how in [Arbitration::Anew, Arbitration::Frozen] {
             println!("whole pipeline, ports {how:?}");
             let base = self.whole::<1>(&heard, &one, how);

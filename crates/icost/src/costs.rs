@@ -1,5 +1,9 @@
 //! Costs with their uncertainty: every set's time in every window.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
 use metrology::{Estimate, Joint, propagate};
 
 use crate::sample::Window;
@@ -32,7 +36,7 @@ impl Costs {
             evaluate(fixed, window, players, sets, arbitration)
         };
         let observed = windows.iter().map(|window| window.cycles as f64).sum();
-        Costs::from_windows(windows.iter().map(times).collect(), observed)
+        Costs::from_windows(on_every_processor(windows, times), observed)
     }
 
     /// From the times of every set in every window.
@@ -85,6 +89,28 @@ impl Costs {
     pub fn left(&self, set: Categories) -> Option<Estimate> {
         self.share(|window| window.time(set))
     }
+}
+
+/// Windows do not depend on each other: every processor takes the next one that is left.
+fn on_every_processor<T: Send>(windows: &[Window], f: impl Fn(&Window) -> T + Sync) -> Vec<T> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(BTreeMap::new());
+    let work = || {
+        loop {
+            let place = next.fetch_add(1, Relaxed);
+            let Some(window) = windows.get(place) else { return };
+            let answer = f(window);
+            done.lock().unwrap_or_else(PoisonError::into_inner).insert(place, answer);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..processors.min(windows.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    done.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
 }
 
 fn times_of<const L: usize>(

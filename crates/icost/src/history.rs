@@ -26,23 +26,42 @@ pub(crate) struct History {
     loads: Amount,
 }
 
-/// What all micro-ops took so far, and what all before each of the latest did. Only differences
-/// count, so that the numbers may come round.
+/// Places that may be taken within a span: some micro-ops take two, most of them one or none.
+const PLACES: usize = 2 * SPAN;
+
+/// What all micro-ops took so far, and who took each of the latest places.
 #[derive(Clone, Debug)]
 struct Amount {
-    all: u32,
-    before: Box<[u32; SPAN]>,
+    all: u64,
+    /// The youngest micro-op that took a place or would have begun with it, by the place's number.
+    takers: Box<[u32; PLACES]>,
 }
 
 impl Amount {
     fn new() -> Amount {
-        Amount { all: 0, before: Box::new([0; SPAN]) }
+        Amount { all: 0, takers: Box::new([0; PLACES]) }
     }
 
     #[inline]
     fn push(&mut self, at: u64, amount: u32) {
-        self.before[at as usize & (SPAN - 1)] = self.all;
-        self.all = self.all.wrapping_add(amount);
+        for place in self.all..self.all + u64::from(amount.max(1)) {
+            self.takers[place as usize & (PLACES - 1)] = at as u32;
+        }
+        self.all += u64::from(amount);
+    }
+
+    /// The distance to the youngest micro-op that, with all behind it, fills so many places; 0 if
+    /// there is none in sight.
+    #[inline]
+    fn filled(&self, count: u64, enough: u32) -> u32 {
+        let enough = u64::from(enough);
+        if enough > self.all || enough >= PLACES as u64 || enough == 0 {
+            return 0;
+        }
+        let taker = self.takers[(self.all - enough) as usize & (PLACES - 1)];
+        // Numbers may come round; distances do not.
+        let distance = (count as u32).wrapping_sub(taker);
+        if distance < SPAN as u32 { distance } else { 0 }
     }
 }
 
@@ -86,60 +105,45 @@ enum Counted {
 }
 
 /// The youngest micro-op that, with all behind it, fills a number of places.
-///
-/// Micro-ops carry what all before them took, so that nothing moves but one finger, forwards.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Reach {
     places: u32,
     counted: Counted,
-    /// The number of that micro-op.
-    at: u64,
 }
 
 impl Reach {
     /// So many slots.
     pub(crate) fn slots(places: u32) -> Reach {
-        Reach { places, counted: Counted::Slots, at: 0 }
+        Reach { places, counted: Counted::Slots }
     }
 
     /// So many loads.
     pub(crate) fn loads(places: u32) -> Reach {
-        Reach { places, counted: Counted::Loads, at: 0 }
+        Reach { places, counted: Counted::Loads }
     }
 
     /// The distance to the youngest micro-op that has to leave before a new one enters; 0 if there
     /// is none in sight.
     #[inline]
-    pub(crate) fn full(&mut self, past: &History) -> u32 {
+    pub(crate) fn full(self, past: &History) -> u32 {
         self.reach(self.places, past)
     }
 
     /// The distance to the youngest micro-op that cannot share a cycle with so many more slots; 0
     /// if there is none in sight.
     #[inline]
-    pub(crate) fn beside(&mut self, more: u8, past: &History) -> u32 {
+    pub(crate) fn beside(self, more: u8, past: &History) -> u32 {
         let left = (self.places + 1).saturating_sub(u32::from(more));
         self.reach(left.max(1), past)
     }
 
     #[inline]
-    fn reach(&mut self, enough: u32, past: &History) -> u32 {
+    fn reach(self, enough: u32, past: &History) -> u32 {
         let amount = match self.counted {
             Counted::Slots => &past.slots,
             Counted::Loads => &past.loads,
         };
-        if past.count - self.at >= SPAN as u64 {
-            self.at = past.count - SPAN as u64 + 1;
-        }
-        // Places from a micro-op to the last.
-        let from = |at: u64| match at < past.count {
-            true => amount.all.wrapping_sub(amount.before[at as usize & (SPAN - 1)]),
-            false => 0,
-        };
-        while from(self.at + 1) >= enough {
-            self.at += 1;
-        }
-        if from(self.at) >= enough { (past.count - self.at) as u32 } else { 0 }
+        amount.filled(past.count, enough)
     }
 }
 
@@ -171,5 +175,44 @@ impl<T: Copy> Latest<T> {
 
     pub(crate) fn put(&mut self, key: u64, value: T) {
         self.places[Latest::<T>::place(key)] = Some((key, value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same by counting back.
+    fn counted(slots: &[u8], enough: u32) -> u32 {
+        let near = slots.len().min(SPAN - 1);
+        let mut sum = 0;
+        for distance in 1..=near {
+            sum += u32::from(slots[slots.len() - distance]);
+            if sum >= enough {
+                return distance as u32;
+            }
+        }
+        0
+    }
+
+    #[test]
+    fn a_reach_is_what_counting_back_gives() {
+        let mut past = History::new();
+        let mut slots = Vec::new();
+        for k in 0..9_000_u32 {
+            if k < 70 || k % 501 == 0 {
+                for places in [1, 4, 6, 64, 320, 1280, 5000] {
+                    assert_eq!(
+                        Reach::slots(places).full(&past),
+                        counted(&slots, places),
+                        "{k} {places}"
+                    );
+                }
+                assert_eq!(Reach::slots(6).beside(2, &past), counted(&slots, 5), "{k}");
+            }
+            let next = [1, 1, 0, 2, 1, 0, 0, 1][(k * 7 / 3 % 8) as usize];
+            past.push(Past::default(), next, false);
+            slots.push(next);
+        }
     }
 }

@@ -4,18 +4,20 @@
 //! behind. Here every lane keeps a calendar of its own. Micro-ops come in program order but may
 //! take any free cycle, as on the one-pass core.
 
+use crate::chunk::Chunk;
+
 /// Cycles that a calendar holds. Who comes to a place that another cycle has takes it over: cycles
 /// so far apart are hardly ever needed side by side.
-const CYCLES_SHIFT: u32 = 9;
+pub(crate) const CYCLES_SHIFT: u32 = 9;
 const CYCLES: usize = 1 << CYCLES_SHIFT;
-const MASK: u32 = CYCLES as u32 - 1;
+pub(crate) const MASK: u32 = CYCLES as u32 - 1;
 /// Ports that fit in an entry beside the round of its cycle. No machine has as many.
-const PORTS: u32 = 24;
+pub(crate) const PORTS: u32 = 24;
 const PORTS_MASK: u32 = (1 << PORTS) - 1;
 
 /// The ports that are taken in a cycle, below the round of the calendar in which that cycle comes.
 type Entry = u32;
-type Calendar = [Entry; CYCLES];
+pub(crate) type Calendar = [Entry; CYCLES];
 
 /// A calendar a lane.
 #[derive(Clone, Debug)]
@@ -31,11 +33,23 @@ impl Ports {
     /// Sends a micro-op to one of some ports in every lane, for so many cycles, not before it is
     /// ready there. Lanes beyond the calendars have no ports to wait for.
     #[inline(always)]
-    pub(crate) fn take(&mut self, at: &mut [u32], (ports, cycles): (u32, u32)) {
+    pub(crate) fn take<C: Chunk>(&mut self, at: &mut [u32], (ports, cycles): (u32, u32)) {
         let ports = ports & PORTS_MASK;
         if cycles > 1 {
             for (calendar, at) in self.lanes.iter_mut().zip(at) {
                 *at = take_long(calendar, *at, ports, cycles);
+            }
+            return;
+        }
+        if C::BOOKS {
+            let lanes = self.lanes.chunks_mut(C::LANES).zip(at.chunks_mut(C::LANES));
+            for (calendars, at) in lanes {
+                let mut full = C::book(calendars, at, ports);
+                while full != 0 {
+                    let lane = full.trailing_zeros() as usize;
+                    full &= full - 1;
+                    at[lane] = take_later(&mut calendars[lane], at[lane] + 1, ports);
+                }
             }
             return;
         }

@@ -191,15 +191,19 @@ fn planted_errant_fragments_are_discarded() {
         walk(&signature, &code, &mut Database::new(&samples.details, &code, 1))
     };
     let jump = good.bits.iter().skip(100).position(|bits| bits.first()).unwrap() + 100;
-    // A multiplication that accesses memory, and a jump that is not taken.
-    for (place, bits) in [(jump + 3, Bits::new(true, false)), (jump, Bits::new(false, false))] {
+    // A multiplication that accesses memory, a jump that is not taken, and a code miss amid a line.
+    for (place, bits) in [
+        (jump + 3, Bits::new(true, false)),
+        (jump, Bits::new(false, false)),
+        (jump + 3, Bits::new(false, true)),
+    ] {
         let fragment = planted(place, bits);
         assert_eq!(fragment.flaw, Some(Flaw::Impossible));
         assert!(!fragment.is_consistent());
         assert_eq!(fragment.places.len(), place);
     }
-    // A code miss is possible anywhere.
-    assert_eq!(planted(jump + 3, Bits::new(false, true)).flaw, None);
+    // Behind a jump a code miss is possible.
+    assert_eq!(planted(jump + 1, Bits::new(false, true)).flaw, None);
     // A start where there is no code, and one in the middle of the loop with other bits.
     let strange = SignatureSample { start: 0x1234, ..good.clone() };
     let mut database = Database::new(&samples.details, &code, 1);

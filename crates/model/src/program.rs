@@ -168,6 +168,32 @@ impl Program {
         self.blocks[place] = Block { first, count, counts };
     }
 
+    /// Moves so many instructions from the first on to an address, and lets the last of them lead
+    /// elsewhere.
+    pub(crate) fn move_first(&mut self, count: usize, to: u64, target: u64) {
+        let Some(moved) = self.instructions.get_mut(..count) else { return };
+        let mut pc = to;
+        for instruction in moved.iter_mut() {
+            instruction.pc = pc;
+            instruction.line = pc >> self.line_shift;
+            pc = instruction.next();
+            instruction.crosses = pc.wrapping_sub(1) >> self.line_shift != instruction.line;
+        }
+        if let Some(last) = moved.last_mut() {
+            last.target = target;
+        }
+    }
+
+    /// Forgets all that was translated but so many blocks, which lie one behind the other.
+    pub(crate) fn keep_first(&mut self, blocks: usize) {
+        self.blocks.truncate(blocks);
+        let kept = self.blocks.last().map_or(0, |last| (last.first + last.count) as usize);
+        let ops = self.instructions.get(kept).map(|behind| behind.ops as usize);
+        self.ops.truncate(ops.unwrap_or(self.ops.len()));
+        self.instructions.truncate(kept);
+        self.counts.truncate(kept);
+    }
+
     /// Forgets all that was translated.
     pub fn forget(&mut self) {
         self.blocks.clear();

@@ -15,7 +15,7 @@ use crate::durable;
 /// The manifest's name in an epoch's folder.
 pub(crate) const NAME: &str = "epoch.json";
 /// The newest version of the format: of the manifest and of the tables that it lists.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// An epoch's manifest.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -70,6 +70,10 @@ pub struct ModelledBy {
     pub seed: u64,
     /// The mean number of events between samples.
     pub period: u64,
+    /// Cycles from the first to the second interrupt of a double sample, where there were any:
+    /// first interrupts come a period apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap_cycles: Option<u64>,
 }
 
 /// An event and the label by which rows name it.
@@ -253,7 +257,12 @@ impl Manifest {
         let text = std::fs::read(&path).map_err(StoreError::io("read", &path))?;
         let head: Head = serde_json::from_slice(&text).map_err(StoreError::damaged(&path))?;
         match head.version {
-            1 => serde_json::from_slice(&text).map_err(StoreError::damaged(&path)),
+            // Version 1 has no table of ways. What is written to it from now on may have.
+            1 | VERSION => {
+                let manifest: Manifest =
+                    serde_json::from_slice(&text).map_err(StoreError::damaged(&path))?;
+                Ok(Manifest { version: VERSION, ..manifest })
+            }
             version => Err(StoreError::TooNew { path, version, known: VERSION }),
         }
     }

@@ -27,7 +27,7 @@ pub use count::Count;
 pub use epoch::Epoch;
 pub use event::{Event, EventCode, Mode};
 pub use image::{BuildId, Image, ImageFacts, ImageId, ImageKind, Loaded};
-pub use path::{Branch, BranchTally, Load, LoadLevel, Place, Stack};
+pub use path::{Branch, BranchTally, Load, LoadLevel, Onward, Place, Stack, Way, WayTally};
 pub use process::{Owner, Process, ProcessId, Slice};
 pub use profile::{MergeError, Profile, Spot, Tally};
 pub use sample::{Cpu, EventId, Pid, RawSample, Unplaced};

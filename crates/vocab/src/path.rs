@@ -55,6 +55,51 @@ impl BranchTally {
     }
 }
 
+/// What a sample told of where control went from a place.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Onward {
+    /// It was passed between the two interrupts of a double sample.
+    Passed,
+    /// A branch or jump there was passed so, and went to this place of the same image, straight on
+    /// included.
+    To(Offset),
+    /// A single sample found a conditional branch there that was about to be taken.
+    Taken,
+    /// A single sample found a conditional branch there that was about to go straight on.
+    Straight,
+}
+
+/// Where control went from a place.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Way {
+    /// The event whose samples told it.
+    pub event: EventId,
+    /// The instruction.
+    pub place: Place,
+    /// What became of it.
+    pub onward: Onward,
+}
+
+/// How often that was seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WayTally {
+    /// Times.
+    pub count: Count,
+    /// Of what was passed: double samples that did, once or more.
+    pub pairs: Count,
+    /// Of what was passed: double samples that began with it.
+    pub begun: Count,
+}
+
+impl WayTally {
+    /// Adds what other samples say.
+    pub fn add(&mut self, other: &WayTally) {
+        self.count += other.count;
+        self.pairs += other.pairs;
+        self.begun += other.begun;
+    }
+}
+
 /// Where a load found its data.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum LoadLevel {

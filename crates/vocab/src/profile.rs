@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::{
     Branch, BranchTally, Count, Epoch, Event, EventId, Image, ImageFacts, ImageId, Load, Offset,
-    Owner, Place, Process, ProcessId, Source, Stack, Unplaced,
+    Owner, Place, Process, ProcessId, Source, Stack, Unplaced, Way, WayTally,
 };
 
 /// Where a sample fell once it was placed.
@@ -122,6 +122,8 @@ pub struct Profile {
     pub stacks: BTreeMap<Stack, Count>,
     /// Branch records; empty unless the samples carried them.
     pub branches: BTreeMap<Branch, BranchTally>,
+    /// Where control went, as far as samples told; empty unless they did.
+    pub ways: BTreeMap<Way, WayTally>,
     /// Outcomes of sampled loads; empty unless the samples carried them.
     pub loads: BTreeMap<Load, Count>,
     /// What is known of images beside their identity.
@@ -143,6 +145,7 @@ impl Profile {
             apart: BTreeMap::new(),
             stacks: BTreeMap::new(),
             branches: BTreeMap::new(),
+            ways: BTreeMap::new(),
             loads: BTreeMap::new(),
             facts: BTreeMap::new(),
             tally: Tally::default(),
@@ -228,6 +231,9 @@ impl Profile {
         for (branch, tally) in &other.branches {
             self.branches.entry(ids.branch(branch)).or_default().add(tally);
         }
+        for (way, tally) in &other.ways {
+            self.ways.entry(ids.way(way)).or_default().add(tally);
+        }
         for (load, &count) in &other.loads {
             *self.loads.entry(ids.load(load)).or_default() += count;
         }
@@ -279,6 +285,10 @@ impl Ids {
             from: branch.from.map(|place| self.place(place)),
             to: branch.to.map(|place| self.place(place)),
         }
+    }
+
+    fn way(&self, way: &Way) -> Way {
+        Way { event: self.event(way.event), place: self.place(way.place), ..*way }
     }
 
     fn load(&self, load: &Load) -> Load {

@@ -1,7 +1,7 @@
 //! How long it takes to look into large programs, beside `perf annotate` on the same samples.
 //!
-//! `cargo bench -p whither --bench dcpi [-- PREPROCESSED.i]` prints four figures with the goals that
-//! they are read against. Nothing is judged here: the figures are the machine's.
+//! `cargo bench -p whither --bench dcpi [-- PREPROCESSED.i | suite]` prints four figures, or the last
+//! alone, with the goals that they are read against. Nothing is judged here: the figures are the machine's.
 //!
 //! ```text
 //! calc       the hottest procedure of cc1, its file not in memory
@@ -16,9 +16,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use analyse::{Request, Sampled, Samples};
+use analyse::{Examiner, Request, Sampled, Samples};
 use image::{Binary, Callees};
 use model::machine::Machine;
 
@@ -29,7 +30,9 @@ const PATIENCE: Duration = Duration::from_secs(150);
 const RUNS: usize = 5;
 
 fn main() {
-    beside_cc1();
+    if std::env::args().all(|word| word != "suite") {
+        beside_cc1();
+    }
     suite();
 }
 
@@ -80,47 +83,81 @@ fn binaries() -> Vec<PathBuf> {
     found
 }
 
-/// Every procedure of every binary, with a sample at each of its blocks.
+/// Every procedure of every binary, with a sample at each of its blocks, on two cores.
 fn suite() {
     let binaries = binaries();
     let machine = Machine::named("zen4").unwrap();
     let began = Instant::now();
-    let (mut procedures, mut instructions) = (0, 0);
-    let mut all = 0;
+    let (mut done, mut all) = (Done::default(), 0);
     for path in &binaries {
         let bytes = std::fs::read(path).unwrap();
         let Ok(binary) = Binary::parse(&bytes) else { continue };
-        let callees = Callees::new(&binary, &bytes);
-        for procedure in binary.procedures().iter() {
-            all += 1;
-            if began.elapsed() > PATIENCE {
-                continue;
+        let procedures: Vec<&image::Procedure> = binary.procedures().iter().collect();
+        all += procedures.len();
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let callees = Callees::new(&binary, &bytes);
+            let mut examiner = Examiner::new(&machine);
+            let mut done = Done::default();
+            while began.elapsed() < PATIENCE {
+                let place = next.fetch_add(1, Ordering::Relaxed);
+                let Some(procedure) = procedures.get(place) else { break };
+                done.add(analysed(&mut examiner, &machine, &callees, procedure));
             }
-            let Some((graph, parts)) = callees.flow_and_parts_of(procedure) else { continue };
-            let first = |block: &image::Block| Some((graph.steps.get(block.first)?.address, 1));
-            let at: BTreeMap<u64, u64> = graph.blocks.iter().filter_map(first).collect();
-            let samples =
-                [Samples { event: Sampled::Cycles, period: 1000.0, is_precise: false, at }];
-            let report = analyse::examine(&Request {
-                graph: &graph,
-                parts: &parts,
-                machine: &machine,
-                samples: &samples,
-                branches: None,
-                edge_samples: None,
-                exact: None,
-                all_samples: 1,
-            });
-            procedures += 1;
-            instructions += report.instructions.len();
-        }
+            done
+        };
+        let parts: Vec<Done> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..2).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+        });
+        parts.into_iter().for_each(|part| done.add(Some(part)));
     }
     println!(
-        "suite     {procedures} of {all} procedures of {} binaries, {instructions} instructions \
-         analysed: {:.1} s (goal: all in at most 10 s)",
+        "suite     {} of {all} procedures of {} binaries, {} instructions analysed: {:.1} s (goal: \
+         all in at most 10 s)",
+        done.procedures,
         binaries.len(),
+        done.instructions,
         began.elapsed().as_secs_f64()
     );
+}
+
+/// What was analysed.
+#[derive(Default)]
+struct Done {
+    procedures: usize,
+    instructions: usize,
+}
+
+impl Done {
+    fn add(&mut self, more: Option<Done>) {
+        let more = more.unwrap_or_default();
+        self.procedures += more.procedures;
+        self.instructions += more.instructions;
+    }
+}
+
+fn analysed(
+    examiner: &mut Examiner,
+    machine: &Machine,
+    callees: &Callees<'_>,
+    procedure: &image::Procedure,
+) -> Option<Done> {
+    let (graph, parts) = callees.flow_and_parts_of(procedure)?;
+    let first = |block: &image::Block| Some((graph.steps.get(block.first)?.address, 1));
+    let at: BTreeMap<u64, u64> = graph.blocks.iter().filter_map(first).collect();
+    let samples = [Samples { event: Sampled::Cycles, period: 1000.0, is_precise: false, at }];
+    let report = examiner.examine(&Request {
+        graph: &graph,
+        parts: &parts,
+        machine,
+        samples: &samples,
+        branches: None,
+        edge_samples: None,
+        exact: None,
+        all_samples: 1,
+    });
+    Some(Done { procedures: 1, instructions: report.instructions.len() })
 }
 
 fn cc1() -> Option<PathBuf> {

@@ -228,6 +228,9 @@ fn modelled_samples_are_kept_apart_and_labelled_and_follow_from_their_seed() {
     assert_eq!(machine, "icelake-server (seed 7, period 2000)");
     assert_eq!(view["rows"].as_array().unwrap().len(), 2, "{view}");
     assert_eq!(sum(&view), view["samples"]["stored"].as_u64().unwrap());
+    let summary = folder.json(&["summary", "--modelled", "--event", "cycles"]);
+    let evidence = summary["cpi"]["evidence"].as_str().unwrap();
+    assert!(evidence.starts_with("samples of cycles") && evidence.contains("double samples"));
     run("8");
     let both = folder.json(&["prof", "--modelled", "by", "epoch"]);
     assert_eq!(both["rows"].as_array().unwrap().len(), 2);

@@ -57,6 +57,13 @@ impl Evidence<'_> {
         Some(Seen { value: mean * each, variance: noise * each * each })
     }
 
+    /// Whether directions of branches count. By themselves they do not: a share is a share of what
+    /// a block ran, and where nothing but time tells that, an edge would be held to an estimate that
+    /// flow may have to move by half. Beside double samples, blocks are counted.
+    pub(super) fn has_turns(&self) -> bool {
+        self.edge_samples.is_some_and(|it| it.doubles.is_some() && !it.turns.is_empty())
+    }
+
     /// How often a way was gone, by what was passed.
     pub(super) fn edge_by_doubles(&self, edge: &Edge) -> Option<Seen> {
         let doubles = self.edge_samples?.doubles.as_ref()?;

@@ -6,7 +6,7 @@ use metrology::Estimate;
 use super::classes::Classes;
 use super::cluster::Confidence;
 use super::evidence::{Evidence, fused};
-use super::solve::{FlowSolution, Seen, nearest_flow_spread};
+use super::solve::{FlowSolution, Seen, Settled};
 use crate::code::Pieces;
 use crate::plan::{Least, Plan};
 
@@ -32,38 +32,60 @@ const ROUNDS: usize = 2;
 pub(crate) fn estimate(evidence: &Evidence<'_>, plan: &Plan, pieces: &Pieces) -> Frequencies {
     let graph = evidence.graph;
     let mut least = plan.mixed(graph, pieces, None);
-    let (mut blocks, mut edges) = evidence.seen(&least);
-    let mut found = Found::of(evidence, &blocks, &edges);
+    let mut views = evidence.seen(&least);
+    let mut found = Found::of(evidence, &views, None);
     for _ in 1..ROUNDS {
         let entered = entered(graph, &found.flow);
-        least = plan.mixed(graph, pieces, Some((&found.flow.edges, &entered)));
-        (blocks, edges) = evidence.seen(&least);
-        // Shares of what a block ran need to know about how often that is.
-        let ran = joined(&found.flow.blocks, &found.spread.blocks);
-        for (seen, edge) in edges.iter_mut().zip(&graph.edges) {
-            *seen = fused(*seen, evidence.edge_by_turns(edge, &ran));
+        let again = plan.mixed(graph, pieces, Some((&found.flow.edges, &entered)));
+        if again == least && !evidence.has_turns() {
+            break;
         }
-        found = Found::of(evidence, &blocks, &edges);
+        least = again;
+        let mut next = evidence.seen(&least);
+        if evidence.has_turns() {
+            // Shares of what a block ran need to know about how often that is.
+            let ran = joined(&found.flow.blocks, &found.spread(evidence, &views).blocks);
+            for (seen, edge) in next.1.iter_mut().zip(&graph.edges) {
+                *seen = fused(*seen, evidence.edge_by_turns(edge, &ran));
+            }
+        }
+        views = next;
+        found = Found::of(evidence, &views, Some(found));
     }
+    let spread = found.spread(evidence, &views);
     Frequencies {
-        blocks: joined(&found.flow.blocks, &found.spread.blocks),
-        edges: joined(&found.flow.edges, &found.spread.edges),
+        blocks: joined(&found.flow.blocks, &spread.blocks),
+        edges: joined(&found.flow.edges, &spread.edges),
         least,
     }
 }
 
-/// A flow and its standard deviations.
+/// What was seen of blocks and of edges.
+type Views = (Vec<Option<Seen>>, Vec<Option<Seen>>);
+
+/// A flow, and how it was settled, where anything binds blocks together.
 struct Found {
     flow: FlowSolution,
-    spread: FlowSolution,
+    settled: Option<Settled>,
 }
 
 impl Found {
-    fn of(evidence: &Evidence<'_>, blocks: &[Option<Seen>], edges: &[Option<Seen>]) -> Found {
-        let (flow, spread) = solved(evidence.graph, blocks, edges);
-        let mut spread = spread.unwrap_or_else(|| own_spread(evidence, blocks, edges, &flow));
-        doubt(&mut spread, &flow, evidence.classes, blocks, edges);
-        Found { flow, spread }
+    fn of(evidence: &Evidence<'_>, (blocks, edges): &Views, before: Option<Found>) -> Found {
+        let graph = evidence.graph;
+        if graph.has_missing_edges() {
+            return Found { flow: apart(graph, blocks, edges), settled: None };
+        }
+        let before = before.and_then(|found| found.settled);
+        let settled = Settled::of(graph, blocks, edges, LEAK, before);
+        Found { flow: settled.flow(), settled: Some(settled) }
+    }
+
+    /// Its standard deviations.
+    fn spread(&self, evidence: &Evidence<'_>, (blocks, edges): &Views) -> FlowSolution {
+        let drawn = self.settled.as_ref().and_then(|settled| settled.spread(DRAWN));
+        let mut spread = drawn.unwrap_or_else(|| own_spread(evidence, blocks, edges, &self.flow));
+        doubt(&mut spread, &self.flow, evidence.classes, blocks, edges);
+        spread
     }
 }
 
@@ -101,15 +123,8 @@ fn joined(values: &[f64], spreads: &[f64]) -> Vec<Estimate> {
     values.iter().zip(spreads).map(|(&v, &s)| Estimate::known(v, s)).collect()
 }
 
-/// The flow that balances; with missing edges none must, and every block speaks for itself.
-fn solved(
-    graph: &FlowGraph,
-    blocks: &[Option<Seen>],
-    edges: &[Option<Seen>],
-) -> (FlowSolution, Option<FlowSolution>) {
-    if !graph.has_missing_edges() {
-        return nearest_flow_spread(graph, blocks, edges, DRAWN, LEAK);
-    }
+/// With missing edges no flow must balance, and every block speaks for itself.
+fn apart(graph: &FlowGraph, blocks: &[Option<Seen>], edges: &[Option<Seen>]) -> FlowSolution {
     let own: Vec<f64> = blocks.iter().map(|seen| seen.map_or(0.0, |seen| seen.value)).collect();
     let mut ways = vec![0_usize; graph.blocks.len()];
     graph.edges.iter().for_each(|edge| ways[edge.from] += 1);
@@ -119,7 +134,7 @@ fn solved(
         None => own[edge.from].min(own[edge.to]) / ways[edge.from].max(1) as f64,
     };
     let edges = graph.edges.iter().enumerate().map(edge).collect();
-    (FlowSolution { blocks: own, edges, imbalance: 0.0 }, None)
+    FlowSolution { blocks: own, edges, imbalance: 0.0 }
 }
 
 /// How often each block was entered from outside.

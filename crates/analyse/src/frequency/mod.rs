@@ -13,6 +13,8 @@ mod edge_evidence;
 mod eliminate;
 mod estimate;
 mod evidence;
+mod interior;
+mod network;
 mod solve;
 #[cfg(test)]
 mod solve_tests;

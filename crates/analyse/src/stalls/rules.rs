@@ -41,6 +41,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) blocks: &'a [f64],
     pub(crate) edges: &'a [f64],
     pub(crate) happened: &'a Happened,
+    /// The edges that lead to each block.
+    pub(crate) into: &'a [Vec<usize>],
 }
 
 /// An edge or block that carries less than this share of a block's runs explains nothing there.
@@ -99,16 +101,10 @@ fn before(scene: &Scene<'_>, step: usize, block: usize) -> Before {
     }
     let runs = scene.blocks.get(block).copied().unwrap_or(0.0);
     let is_frequent = |edge: usize| scene.edges.get(edge).copied().unwrap_or(0.0) >= RARE * runs;
-    let into = graph.edges.iter().enumerate().filter(|(_, edge)| edge.to == block);
-    let edges: Vec<usize> = into.map(|(k, _)| k).filter(|&k| is_frequent(k)).collect();
+    let into = scene.into.get(block).map_or(&[][..], Vec::as_slice);
+    let edges: Vec<usize> = into.iter().copied().filter(|&k| is_frequent(k)).collect();
     let steps = edges.iter().map(|&k| graph.blocks[graph.edges[k].from].end - 1).collect();
-    let inside: f64 = graph
-        .edges
-        .iter()
-        .zip(scene.edges)
-        .filter(|(e, _)| e.to == block)
-        .map(|(_, taken)| taken)
-        .sum();
+    let inside: f64 = into.iter().filter_map(|&k| scene.edges.get(k)).sum();
     let is_entry = graph.entries.contains(&block) || graph.has_missing_edges();
     Before {
         steps,

@@ -220,6 +220,14 @@ impl Collector {
         }
     }
 
+    /// Samples that were counted and not drained yet.
+    pub fn waiting(&self) -> u64 {
+        match &self.route {
+            Routed::Program(route) => route.waiting(),
+            Routed::Ring(route) => route.waiting(),
+        }
+    }
+
     /// Samples that the events should have given until now, by event.
     pub fn expected(&self) -> Vec<Expected> {
         match &self.route {

@@ -121,6 +121,10 @@ impl ProgramRoute {
         all
     }
 
+    pub(super) fn waiting(&self) -> u64 {
+        self.cpus.iter().map(|one| one.table.waiting()).sum()
+    }
+
     pub(super) fn expected(&self) -> Vec<Expected> {
         let now = self.cpus.iter().flat_map(|one| one.events.iter()).map(Paced::expected);
         sum(now.chain(self.past.iter().copied()))

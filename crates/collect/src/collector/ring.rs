@@ -226,6 +226,10 @@ impl RingRoute {
         self.chains.then(|| std::mem::take(&mut self.chains_seen))
     }
 
+    pub(super) fn waiting(&self) -> u64 {
+        self.entries
+    }
+
     pub(super) fn expected(&self) -> Vec<Expected> {
         let now = self.cpus.iter().flat_map(|one| one.events.iter()).map(Paced::expected);
         sum(now.chain(self.past.iter().copied()))

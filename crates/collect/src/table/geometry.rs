@@ -4,6 +4,10 @@ use std::fmt;
 
 /// Bytes of an entry.
 pub(super) const ENTRY_BYTES: u32 = 16;
+/// From this rate on tables give way to spills.
+const FAST_HERTZ: u64 = 10_000;
+/// Entries that are worth waking up for.
+const LATEST_WAKE: u32 = 8192;
 /// Before the tables: one page.
 pub(super) const HEAD_BYTES: u32 = 4096;
 
@@ -51,14 +55,15 @@ impl fmt::Display for GeometryError {
 impl std::error::Error for GeometryError {}
 
 impl Geometry {
-    /// Sizes for a number of samples a second on a CPU. The spill holds what a second brings when
-    /// two in five samples miss, as they do in compilations, and as much again while the daemon
-    /// wakes; at low rates much more, since waking costs more than memory does. Where it must be
-    /// large the table makes room, so that a megabyte is enough.
+    /// Sizes for a number of samples a second on a CPU. At low rates the spill holds what many
+    /// seconds bring, since waking costs more than memory does. At high ones half of all samples
+    /// miss, as they do in compilations, and the daemon may wait for a second and more while a
+    /// busy disk takes what it appends: the table makes room for as large a spill as a megabyte
+    /// allows.
     pub fn for_rate(hertz: u64) -> Geometry {
-        let spill = (hertz.min(1 << 20) * 4 / 5).next_power_of_two().clamp(8192, 16384);
-        let bucket_bits = if spill > 8192 { 11 } else { 12 };
-        Geometry { ways: 4, bucket_bits, spill_entries: spill as u32 }
+        let (bucket_bits, spill_entries) =
+            if hertz > FAST_HERTZ { (11, 24_000) } else { (12, 8192) };
+        Geometry { ways: 4, bucket_bits, spill_entries }
     }
 
     /// The same, if it makes a table.
@@ -89,9 +94,10 @@ impl Geometry {
         HEAD_BYTES + 2 * (self.table_bytes() + self.spill_bytes())
     }
 
-    /// The fill of a spill at which the daemon is woken.
+    /// The fill of a spill at which the daemon is woken: half, or less where it is large. The rest
+    /// is for the time until it comes.
     pub fn wake_at(&self) -> u32 {
-        self.spill_entries / 2
+        (self.spill_entries / 2).min(LATEST_WAKE)
     }
 
     pub(super) fn table_at(&self, half: u32) -> u32 {

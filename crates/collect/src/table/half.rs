@@ -92,6 +92,12 @@ impl CpuTable {
         self.read(head::BEGUN as usize)
     }
 
+    /// Samples that were counted here and no drain has taken yet.
+    pub fn waiting(&self) -> u64 {
+        let entered = |half| self.read(counters(head::TABLES, half) + head::ENTRIES as usize);
+        (entered(0) + entered(1)).saturating_sub(self.left.load(Ordering::Relaxed))
+    }
+
     /// How full the active spill is, as entries.
     pub fn spill_fill(&self) -> u64 {
         let half = (self.read(head::ACTIVE as usize) >> 1 & 1) as usize;

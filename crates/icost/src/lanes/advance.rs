@@ -11,6 +11,7 @@
 //! nothing stands in.
 
 use super::Lanes;
+use super::far::{BLOCK, Far};
 use crate::Kind;
 use crate::chunk::Chunk;
 use crate::history::IDEAL_WINDOW;
@@ -125,12 +126,15 @@ impl<'a, const L: usize> Arrival<'a, L> {
     }
 
     #[inline(always)]
-    fn time<C: Chunk>(&self, step: &Step, lane: usize) -> C {
+    fn time<C: Chunk>(&self, step: &Step, is_wide: bool, lane: usize) -> C {
         let mut at = self.queue.later(C::load(&self.last[lane..]), lane);
         if let Some(edge) = &self.ideal_queue {
             at = edge.always(at, lane);
         }
-        for edge in [&self.resteer, &self.redirect, &self.taken].into_iter().flatten() {
+        for edge in [&self.resteer, &self.redirect].into_iter().flatten() {
+            at = edge.later(at, lane);
+        }
+        if let Some(edge) = self.taken.filter(|_| is_wide) {
             at = edge.later(at, lane);
         }
         if step.code | step.code_translation > 0 {
@@ -138,8 +142,10 @@ impl<'a, const L: usize> Arrival<'a, L> {
             let translation = &self.keep[Kind::CodeTranslation as usize];
             at = at.plus(kept(step.code_translation, translation, lane));
         }
-        at = self.width.later(at, lane);
-        if step.bubble > 0 {
+        if is_wide {
+            at = self.width.later(at, lane);
+        }
+        if step.bubble > 0 && is_wide {
             at = at.plus(kept(step.bubble, &self.keep[Kind::Width as usize], lane));
         }
         at
@@ -152,7 +158,8 @@ struct Dispatch<'a, const L: usize> {
     stuck: Option<Edge<'a, L>>,
     width: Edge<'a, L>,
     window: Edge<'a, L>,
-    ideal_window: Edge<'a, L>,
+    far: &'a Far,
+    ideal_window: Option<usize>,
     load_room: Option<Edge<'a, L>>,
     store_room: Option<Edge<'a, L>>,
     ideal_store_room: Option<Edge<'a, L>>,
@@ -180,7 +187,8 @@ impl<'a, const L: usize> Dispatch<'a, L> {
             stuck: Edge::found(dispatched, stuck, window),
             width: Edge::of(dispatched, (step.width, 1), &keep[Kind::Width as usize]),
             window: Edge::of(committed, (step.window, 0), window),
-            ideal_window: Edge::of(committed, (step.ideal_window, 0), window),
+            far: &lanes.far,
+            ideal_window: lanes.far.before(count, step.ideal_window),
             load_room: Edge::found(committed, (step.load_room, 0), window),
             store_room: Edge::found(stores, (room, 0), window),
             ideal_store_room: Edge::found(stores, (IDEAL_WINDOW * room, 0), window),
@@ -189,11 +197,15 @@ impl<'a, const L: usize> Dispatch<'a, L> {
     }
 
     #[inline(always)]
-    fn time<C: Chunk>(&self, arrived: C, lane: usize) -> C {
+    fn time<C: Chunk>(&self, arrived: C, is_wide: bool, lane: usize) -> C {
         let mut at = arrived.max(C::load(&self.last[lane..]));
-        at = self.width.later(at, lane);
+        if is_wide {
+            at = self.width.later(at, lane);
+        }
         at = self.window.later(at, lane);
-        at = self.ideal_window.always(at, lane);
+        if let Some(row) = self.ideal_window {
+            at = self.far.later(row, at, lane);
+        }
         let others = [&self.stuck, &self.load_room, &self.store_room, &self.wait];
         for edge in others.into_iter().flatten() {
             at = edge.later(at, lane);
@@ -213,6 +225,7 @@ struct Rest<'a, const L: usize> {
     forward: [Option<Edge<'a, L>>; 2],
     last: &'a [u32; L],
     width: Edge<'a, L>,
+    to_retire: u32,
     keep: &'a Keep<L>,
 }
 
@@ -230,6 +243,7 @@ impl<'a, const L: usize> Rest<'a, L> {
             forward: [data, address].map(|from| Edge::found(completed, (from, label), dependence)),
             last: lanes.committed.before(lanes.count, 1).unwrap_or(&Node::<L>::NOTHING),
             width: Edge::of(committed, (step.retire_width, 1), &keep[Kind::Width as usize]),
+            to_retire: lanes.fixed.to_retire,
             keep,
         }
     }
@@ -260,9 +274,12 @@ impl<'a, const L: usize> Rest<'a, L> {
     }
 
     #[inline(always)]
-    fn commit<C: Chunk>(&self, to_retire: u32, step: &Step, completed: C, lane: usize) -> C {
-        let at = completed.plus(C::splat(to_retire)).max(C::load(&self.last[lane..]));
-        self.width.later(at, lane).plus(C::splat(step.late))
+    fn commit<C: Chunk>(&self, step: &Step, completed: C, is_wide: bool, lane: usize) -> C {
+        let mut at = completed.plus(C::splat(self.to_retire)).max(C::load(&self.last[lane..]));
+        if is_wide {
+            at = self.width.later(at, lane);
+        }
+        at.plus(C::splat(step.late))
     }
 }
 
@@ -274,7 +291,7 @@ impl<const L: usize> Lanes<L> {
         self.enter::<C>(step, &mut row);
         let keep = self.keeps.of(step.instruction);
         match &mut self.ports {
-            Some(ports) if step.ports.0 != 0 => ports.take(&mut row.issued, step.ports),
+            Some(ports) if step.ports.0 != 0 => ports.take::<C>(&mut row.issued, step.ports),
             Some(_) => {}
             None => {
                 for lane in (0..L).step_by(C::LANES) {
@@ -295,7 +312,7 @@ impl<const L: usize> Lanes<L> {
         for lane in (0..L).step_by(C::LANES) {
             let done = rest.complete(step, C::load(&addressed[lane..]), lane);
             done.store(&mut row.completed[lane..]);
-            let out = rest.commit(self.fixed.to_retire, step, done, lane);
+            let out = rest.commit(step, done, self.is_wide(lane), lane);
             out.store(&mut row.committed[lane..]);
         }
         if let Some(cycles) = step.write {
@@ -306,9 +323,16 @@ impl<const L: usize> Lanes<L> {
         self.issued.put::<C>(self.count, &row.issued);
         self.completed.put::<C>(self.count, &row.completed);
         self.committed.put::<C>(self.count, &row.committed);
+        self.far.put::<C>(self.count, &row.committed);
         self.last = step.instruction;
         self.count += 1;
         self.row = Some(row);
+    }
+
+    /// Whether any lane of a block keeps widths. In those that stand idle nobody asks.
+    #[inline(always)]
+    fn is_wide(&self, lane: usize) -> bool {
+        self.is_wide.get(lane / BLOCK).copied().unwrap_or(false)
     }
 
     /// When it is at hand, dispatched and ready.
@@ -333,9 +357,10 @@ impl<const L: usize> Lanes<L> {
             some += 1;
         }
         for lane in (0..L).step_by(C::LANES) {
-            let at: C = arrival.time(step, lane);
+            let is_wide = self.is_wide(lane);
+            let at: C = arrival.time(step, is_wide, lane);
             at.store(&mut row.arrived[lane..]);
-            let at = dispatch.time(at, lane);
+            let at = dispatch.time(at, is_wide, lane);
             at.store(&mut row.dispatched[lane..]);
             let mut at = at.plus(C::splat(self.fixed.to_issue));
             for edge in operands.iter().take(some) {

@@ -4,8 +4,10 @@
 //! one pass over the micro-ops times them all, side by side in vector registers.
 
 mod advance;
+mod far;
 
 use advance::Times;
+use far::{BLOCK, Far};
 
 use crate::chunk::{Chunk, Plain};
 #[cfg(target_arch = "x86_64")]
@@ -30,6 +32,9 @@ pub enum Arbitration {
     Anew,
 }
 
+/// Micro-ops whose arrival is remembered. To fetch as many takes longer than any edge between two
+/// arrivals is, so that one from further back binds nobody.
+const ARRIVALS: u32 = 128;
 /// Stores whose writing is remembered.
 const STORES: u32 = 1 << 11;
 
@@ -80,7 +85,10 @@ pub struct Lanes<const L: usize> {
     issued: Node<L>,
     completed: Node<L>,
     committed: Node<L>,
+    far: Far,
     written: Node<L>,
+    /// Whether a block of lanes has one that keeps widths.
+    is_wide: Vec<bool>,
     /// Cycles taken off all times to keep them small.
     base: [u64; L],
     /// None where waits are frozen.
@@ -110,14 +118,23 @@ impl<const L: usize> Lanes<L> {
         sets: &[Categories],
         arbitration: Arbitration,
     ) -> Lanes<L> {
-        // Lanes with ports come first: there is nothing to give out in the others.
-        let is_free = |set: &Categories| {
+        let drops = |set: &Categories, kind: Kind| {
             let mut members = set.numbers().filter_map(|number| players.get(number));
-            members.any(|player| player.places.is_none() && player.kinds.has(Kind::Ports))
+            members.any(|player| player.places.is_none() && player.kinds.has(kind))
+        };
+        // Lanes with ports come first: there is nothing to give out in the others. Those with an
+        // ideal window meet in the middle, so that most others need not look so far back.
+        let place = |set: &Categories| {
+            let (is_free, is_ideal) = (drops(set, Kind::Ports), drops(set, Kind::Window));
+            (is_free, is_free != is_ideal)
         };
         let mut sets: Vec<Categories> = sets.iter().copied().take(L).collect();
-        sets.sort_by_key(is_free);
-        let ported = sets.iter().filter(|set| !is_free(set)).count();
+        sets.sort_by_key(place);
+        let ported = sets.iter().filter(|set| !drops(set, Kind::Ports)).count();
+        let is_ideal: Vec<bool> = sets.iter().map(|set| drops(set, Kind::Window)).collect();
+        let is_wide =
+            sets.chunks(BLOCK).map(|block| block.iter().any(|set| !drops(set, Kind::Width)));
+        let is_wide = is_wide.collect();
         let keeps = Keeps::new(players, &sets);
         // An edge spans at most as many micro-ops as fill a queue or window, and some slots hold
         // several; an ideal queue that is longer than that has no end.
@@ -134,11 +151,13 @@ impl<const L: usize> Lanes<L> {
             last: 0,
             count: 0,
             stores: 0,
-            arrived: Node::new(queue),
+            arrived: Node::new(ARRIVALS),
             dispatched: Node::new(queue),
             issued: Node::new(window),
             completed: Node::new(ideal),
-            committed: Node::new(ideal),
+            committed: Node::new(window),
+            far: Far::new(ideal, &is_ideal),
+            is_wide,
             written: Node::new(STORES),
             base: [0; L],
             ports: (arbitration == Arbitration::Anew).then(|| Ports::new(ported)),
@@ -213,6 +232,7 @@ impl<const L: usize> Lanes<L> {
             }
             self.base[lane] += u64::from(oldest);
             self.walkers.lower(lane, oldest);
+            self.far.lower(lane, oldest);
             if let Some(ports) = &mut self.ports {
                 ports.clear(lane);
             }

@@ -17,6 +17,8 @@ pub struct CodeBook {
     /// Where stretches of code begin, and what stands behind calls.
     entries: Vec<u64>,
     behind_calls: Vec<u64>,
+    /// Bytes of a line of code, as a shift.
+    line_shift: u32,
 }
 
 /// An instruction as the code tells it.
@@ -39,6 +41,7 @@ impl CodeBook {
             blocks: Vec::new(),
             entries: Vec::new(),
             behind_calls: Vec::new(),
+            line_shift: machine.caches.l1i.line_bytes.trailing_zeros(),
         }
     }
 
@@ -75,6 +78,13 @@ impl CodeBook {
     pub fn at(&self, place: u32) -> Option<Known<'_>> {
         let instruction = self.program.instructions.get(place as usize)?;
         Some(Known { place, instruction, ops: self.program.ops_of(instruction) })
+    }
+
+    /// Whether an instruction follows another within the line of code that this one ends in: then
+    /// its fetch cannot have missed.
+    pub(super) fn is_in_line(&self, before: &Known<'_>, known: &Known<'_>) -> bool {
+        let line = |known: &Known<'_>| known.instruction.next().wrapping_sub(1) >> self.line_shift;
+        known.instruction.pc == before.instruction.next() && line(before) == line(known)
     }
 
     /// Where blocks begin.

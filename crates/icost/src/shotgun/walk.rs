@@ -148,7 +148,10 @@ impl Walker {
         let k = fragment.places.len();
         let bits = signature.bits.get(k).copied().unwrap_or_default();
         let known = code.find(self.pc).ok_or(Flaw::NoCode)?;
-        if !is_possible(&known, bits) {
+        let before = fragment.places.last().and_then(|&place| code.at(place));
+        let is_in_line = before.is_some_and(|before| code.is_in_line(&before, &known));
+        let has_missed = bits.second() && !known.instruction.has_memory;
+        if !is_possible(&known, bits) || (is_in_line && has_missed) {
             return Err(Flaw::Impossible);
         }
         let (around, missing) = signature.around(k);

@@ -104,6 +104,13 @@ pub trait Watcher: Send {
     /// Whether anyone listens; when not, nothing is put together.
     const LISTENS: bool = true;
 
+    /// Whether it wants to hear of what comes now. What it does not hear of makes no value that it
+    /// will be told of.
+    #[inline]
+    fn is_listening(&self) -> bool {
+        true
+    }
+
     /// A micro-op has lived.
     fn lived(&mut self, life: &Life);
 

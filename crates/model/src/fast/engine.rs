@@ -240,7 +240,7 @@ impl<W: Watcher> Engine<W> {
                 self.window.rob.extend(committed);
             }
         }
-        if W::LISTENS {
+        if W::LISTENS && self.watcher.is_listening() {
             let times = (dispatched, ready, issued, committed);
             self.remember((place, instruction, is_last), op, fetched, &found, times);
         }

@@ -32,6 +32,8 @@ pub(super) struct Front {
     line: u64,
     line_shift: u32,
     uops: Option<Cache<()>>,
+    /// Whether caches and TLBs are asked for code; if not, it is always there.
+    asks_memory: bool,
     /// Whether the current line comes decoded, and where it was entered.
     is_decoded: bool,
     entered: u64,
@@ -56,6 +58,7 @@ impl Front {
             line: u64::MAX,
             line_shift,
             uops: (lines > 0).then(|| Cache::new(lines, ways)),
+            asks_memory: true,
             is_decoded: false,
             entered: 0,
             queue: Ring::new(shape.queue),
@@ -138,6 +141,25 @@ impl Front {
     ) {
         self.line = pc >> self.line_shift;
         self.entered = pc;
+        if self.asks_memory {
+            self.ask(shape, memory, account, place, pc);
+        }
+        let held = self.pass(pc);
+        if held == Some(false) {
+            account.happened(place, Event::UopCacheMisses);
+        }
+        self.is_decoded = held == Some(true);
+    }
+
+    /// Asks for a line of code, and waits for it.
+    fn ask(
+        &mut self,
+        shape: &Shape,
+        memory: &mut Memory,
+        account: &mut Account,
+        place: usize,
+        pc: u64,
+    ) {
         let outcome = memory.code::<true>(pc, self.cycle);
         count_code(account, place, &outcome);
         if outcome.cycles > 0 && !shape.ideal.has(Ideal::CODE_MISSES) {
@@ -152,11 +174,27 @@ impl Front {
         self.met.missed_l1 |= outcome.level > Level::L1;
         self.met.missed_l2 |= outcome.level > Level::L2;
         self.met.missed_tlb |= outcome.translation.missed_l1;
-        let held = self.pass(pc);
-        if held == Some(false) {
-            account.happened(place, Event::UopCacheMisses);
+    }
+
+    /// From now on code is always there.
+    pub(super) fn ask_nobody(&mut self) {
+        self.asks_memory = false;
+    }
+
+    /// Becomes another of the same shape that came by a jump at `pc`, its code being the line of
+    /// it and the one before, and no other code decoded.
+    pub(super) fn restore(&mut self, other: &Front, pc: u64) {
+        (self.cycle, self.slots, self.bytes, self.taken) =
+            (other.cycle, other.slots, other.bytes, other.taken);
+        self.queue.restore(&other.queue);
+        (self.cause, self.since, self.blame, self.met) =
+            (other.cause, other.since, other.blame, other.met);
+        if let Some(uops) = &mut self.uops {
+            uops.clear();
         }
-        self.is_decoded = held == Some(true);
+        self.pass(pc.wrapping_sub(1));
+        self.pass(pc);
+        (self.line, self.entered, self.is_decoded) = (pc >> self.line_shift, pc, other.is_decoded);
     }
 
     /// Code at an address passes by, timed or not; whether it was there decoded, if a cache for that

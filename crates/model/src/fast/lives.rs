@@ -23,9 +23,10 @@ impl<W: Watcher> Engine<W> {
         }
         // Lives of an open group do not know their retirement yet.
         let known = if self.group.is_open { self.group.lives_from } else { self.lives.len() };
-        for life in self.lives.drain(..known) {
-            self.watcher.lived(&life);
+        for life in self.lives.get(..known).unwrap_or_default() {
+            self.watcher.lived(life);
         }
+        self.lives.drain(..known);
         self.group.lives_from = 0;
     }
 

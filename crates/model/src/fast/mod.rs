@@ -18,12 +18,14 @@ mod front;
 mod group;
 mod lives;
 mod memory;
+mod rest;
 mod retire;
 mod ring;
 mod stores;
 mod window;
 
 use engine::Engine;
+pub(crate) use rest::Moment;
 
 use crate::cause::Cause;
 use crate::core::{
@@ -97,6 +99,11 @@ impl<W: Watcher> FastCore<W> {
     /// What has been translated.
     pub fn program(&self) -> &Program {
         &self.program
+    }
+
+    /// What has been translated, to be exchanged for other code.
+    pub(crate) fn program_mut(&mut self) -> &mut Program {
+        &mut self.program
     }
 
     /// The exact account by instruction.

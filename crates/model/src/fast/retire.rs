@@ -26,6 +26,12 @@ impl Retire {
         }
     }
 
+    /// Becomes another of the same shape.
+    pub(super) fn restore(&mut self, other: &Retire) {
+        (self.cycle, self.slots, self.is_open) = (other.cycle, other.slots, other.is_open);
+        self.members.clone_from(&other.members);
+    }
+
     /// Retires a micro-op that may leave from `done` on. Returns the cycles of stall before it, of
     /// which `stall` must be told.
     #[inline]

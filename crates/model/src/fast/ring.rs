@@ -12,6 +12,12 @@ impl Ring {
         Ring { times: vec![0; places.max(1)], at: 0 }
     }
 
+    /// Becomes another of the same size.
+    pub(super) fn restore(&mut self, other: &Ring) {
+        self.times.copy_from_slice(&other.times);
+        self.at = other.at;
+    }
+
     /// When the next place becomes free.
     #[inline]
     pub(super) fn oldest(&self) -> u64 {

@@ -60,6 +60,7 @@ pub(crate) enum Meeting {
 #[derive(Clone, Debug)]
 pub(crate) struct Stores {
     newest: Vec<Newest>,
+    /// Made with the first store: a schedule has none, and would pay for the room.
     log: Vec<Entry>,
     /// Numbers given in the log; the first is 1.
     logged: u64,
@@ -85,7 +86,7 @@ impl Stores {
     pub(crate) fn new() -> Stores {
         Stores {
             newest: vec![Newest::default(); PLACES],
-            log: vec![Entry::default(); LOG],
+            log: Vec::new(),
             logged: 0,
             cycle: 0,
             writes: 0,
@@ -136,6 +137,9 @@ impl Stores {
         sequence: u64,
         is_plain: bool,
     ) {
+        if self.log.is_empty() {
+            self.log = vec![Entry::default(); LOG];
+        }
         let start = is_plain.then_some(address);
         for (grain, bytes) in grains(address, size) {
             self.logged += 1;

@@ -39,6 +39,14 @@ pub(super) struct Window {
     pub(super) stores: Ring,
 }
 
+/// What is taken of a cycle ahead.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ahead {
+    place: usize,
+    busy: u32,
+    leave: u64,
+}
+
 impl Window {
     pub(super) fn new(shape: &Shape) -> Window {
         Window {
@@ -73,6 +81,29 @@ impl Window {
             *leaving = 0;
         }
         self.cycle = to;
+    }
+
+    /// The cycles in which something is taken.
+    pub(super) fn ahead(&self) -> Vec<Ahead> {
+        let ahead = |place| Ahead { place, busy: self.busy[place], leave: self.leave[place] };
+        (0..AHEAD).map(ahead).filter(|it| it.busy != 0 || it.leave != 0).collect()
+    }
+
+    /// Becomes another of the same shape, in which so much is `ahead`. Nothing that was issued here
+    /// takes a port at or after cycle `end`.
+    pub(super) fn restore(&mut self, other: &Window, ahead: &[Ahead], end: u64) {
+        for cycle in self.cycle..end.min(self.cycle + AHEAD as u64) {
+            self.busy[(cycle & MASK) as usize] = 0;
+            self.leave[(cycle & MASK) as usize] = 0;
+        }
+        for it in ahead {
+            (self.busy[it.place], self.leave[it.place]) = (it.busy, it.leave);
+        }
+        (self.cycle, self.slots, self.waiting) = (other.cycle, other.slots, other.waiting);
+        (self.last_issue, self.full_until) = (other.last_issue, other.full_until);
+        self.rob.restore(&other.rob);
+        self.loads.restore(&other.loads);
+        self.stores.restore(&other.stores);
     }
 
     /// Starts a new cycle of dispatch, for machines that dispatch by group.

@@ -72,6 +72,19 @@ impl<V: Copy + Default> Cache<V> {
         }
     }
 
+    /// Empties it, as it was made.
+    pub fn clear(&mut self) {
+        self.tags.fill(EMPTY);
+        self.values.fill(V::default());
+        self.orders.fill(IN_ORDER);
+        if !self.stamps.is_empty() {
+            self.stamps = unused(self.tags.len(), self.ways);
+        }
+        self.latest = self.ways as u64;
+        self.held.fill(0);
+        self.hints.fill(0);
+    }
+
     /// How many sets there are.
     pub(super) fn sets(&self) -> u64 {
         self.sets

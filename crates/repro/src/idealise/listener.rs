@@ -1,4 +1,8 @@
-//! Windows at random places, on every machine from its own warm units.
+//! Windows at random places, on every machine from warm units.
+//!
+//! Machines that differ in their window alone have the same units, which are warmed once. Only some
+//! instructions before each window are warmed: all that is compared begins from the same units, so
+//! that what was forgotten before makes no difference between them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -9,9 +13,12 @@ use model::stream::{Access, BlockId, CoreListener, StaticBlock};
 use model::warm::Warmer;
 
 use super::shotgun::Shots;
-use super::times::{Event, Timed, Times};
-use super::{Answer, Question};
+use super::times::{Event, Timed, Times, Units};
+use super::{Answer, Question, Variant};
 use crate::make::Rng;
+
+/// Instructions before each window that are warmed.
+const WARMED: u64 = 2_000_000;
 
 /// Where windows begin, and what they showed. Shared by the threads of a program.
 #[derive(Debug)]
@@ -63,6 +70,20 @@ impl Places {
         is_due.then_some(is_compared)
     }
 
+    /// Whether the next window is near.
+    fn is_near(&self) -> bool {
+        let next = self.starts.get(self.next.load(Relaxed));
+        next.is_some_and(|(start, _)| self.position.load(Relaxed) + WARMED >= *start)
+    }
+
+    /// Instructions of a window that begins.
+    fn length(&self, is_compared: bool) -> u64 {
+        match is_compared {
+            true => self.question.window_instructions,
+            false => self.question.window_instructions.min(self.question.detail_instructions),
+        }
+    }
+
     /// By variant, then by window.
     pub(super) fn answer(&self, machines: &[Arc<Machine>]) -> Answer {
         let windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,7 +101,7 @@ impl Places {
 #[derive(Debug)]
 struct Open {
     is_compared: bool,
-    starts: Vec<Warmer>,
+    starts: Vec<Units>,
     /// Blocks of the window are numbered as they first run in it.
     numbers: HashMap<u32, BlockId>,
     blocks: Vec<StaticBlock>,
@@ -95,13 +116,46 @@ pub struct Listener {
     machines: Vec<Arc<Machine>>,
     blocks: Vec<StaticBlock>,
     warmers: Vec<Warmer>,
+    /// Which warmer each machine starts from.
+    warmer_of: Vec<usize>,
+    is_warming: bool,
     open: Option<Box<Open>>,
+}
+
+/// For each variant, the place of the first that has the same units.
+fn same_units(variants: &[Variant]) -> Vec<usize> {
+    let first = |variant: &Variant| variants.iter().position(|other| other.has_units_of(variant));
+    variants.iter().map(|variant| first(variant).unwrap_or(0)).collect()
 }
 
 impl Listener {
     pub(super) fn new(machines: &[Arc<Machine>], places: Arc<Places>) -> Listener {
-        let warmers = machines.iter().map(|machine| Warmer::new(machine)).collect();
-        Listener { places, machines: machines.to_vec(), blocks: Vec::new(), warmers, open: None }
+        let firsts = same_units(&places.question.variants);
+        let mut known = firsts.clone();
+        known.sort_unstable();
+        known.dedup();
+        let warmers = known.iter().filter_map(|&place| machines.get(place));
+        Listener {
+            machines: machines.to_vec(),
+            blocks: Vec::new(),
+            warmers: warmers.map(|machine| Warmer::new(machine)).collect(),
+            warmer_of: firsts.iter().map(|first| known.partition_point(|k| k < first)).collect(),
+            is_warming: true,
+            open: None,
+            places,
+        }
+    }
+
+    /// Keeps the units warm where a window is near.
+    fn warm(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
+        let is_near = self.places.is_near();
+        if is_near {
+            self.warmers.iter_mut().for_each(|warmer| warmer.executed(id, ran, accesses));
+        } else if self.is_warming {
+            // What comes next is no consequence of the branch before it.
+            self.warmers.iter_mut().for_each(CoreListener::interrupted);
+        }
+        self.is_warming = is_near;
     }
 
     fn hear(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
@@ -131,11 +185,12 @@ impl Listener {
         if !open.is_compared {
             return;
         }
-        let times = |(machine, start): (&Arc<Machine>, &Warmer)| {
+        let times = |(machine, &warmer): (&Arc<Machine>, &usize)| {
+            let start = open.starts.get(warmer)?;
             let timed = Timed { machine, start, blocks: &open.blocks, events: &open.events };
-            timed.times(question.most, question.really)
+            Some(timed.times(question.most, question.really))
         };
-        let times = self.machines.iter().zip(&open.starts).map(times).collect();
+        let times = self.machines.iter().zip(&self.warmer_of).filter_map(times).collect();
         self.places.windows.lock().unwrap_or_else(PoisonError::into_inner).push(times);
     }
 }
@@ -151,25 +206,46 @@ impl CoreListener for Listener {
         if self.open.is_none()
             && let Some(is_compared) = self.places.begins()
         {
+            let units = |warmer: &Warmer| warmer.clone().into_units();
             self.open = Some(Box::new(Open {
                 is_compared,
-                starts: self.warmers.clone(),
+                starts: self.warmers.iter().map(units).collect(),
                 numbers: HashMap::new(),
                 blocks: Vec::new(),
                 events: Vec::new(),
-                left: self.places.question.window_instructions,
+                left: self.places.length(is_compared),
             }));
         }
         self.hear(id, ran, accesses);
-        self.warmers.iter_mut().for_each(|warmer| warmer.executed(id, ran, accesses));
+        self.warm(id, ran, accesses);
         self.places.position.fetch_add(u64::from(ran), Relaxed);
     }
 
     fn continued(&mut self, id: BlockId, accesses: &[Access]) {
-        self.warmers.iter_mut().for_each(|warmer| warmer.continued(id, accesses));
+        if self.is_warming {
+            self.warmers.iter_mut().for_each(|warmer| warmer.continued(id, accesses));
+        }
     }
 
     fn interrupted(&mut self) {
         self.warmers.iter_mut().for_each(CoreListener::interrupted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_that_differ_in_their_window_alone_share_units() {
+        let variants = [
+            Variant::table_6(&[("window.rob", 64), ("caches.l1d.latency_cycles", 1)]),
+            Variant::table_6(&[("caches.l1d.latency_cycles", 1), ("window.rob", 128)]),
+            Variant::table_6(&[("window.wakeup_cycles", 2)]),
+            Variant::table_6(&[("caches.l1d.latency_cycles", 4)]),
+            Variant { machine: "zen4".to_owned(), facts: Vec::new() },
+            Variant::table_6(&[]),
+        ];
+        assert_eq!(same_units(&variants), [0, 0, 2, 3, 4, 2]);
     }
 }

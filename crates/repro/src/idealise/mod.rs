@@ -1,7 +1,7 @@
 //! Idealisation on the graph beside idealisation of the core itself, at random windows.
 //!
 //! ```text
-//! stream ─► a warmer each machine ─► window: its events are kept
+//! stream ─► warmed before windows ─► window: its events are kept
 //!                                       │
 //!            for every machine: the reference core, its graph, and (where asked) the reference
 //!            core once more for every set, really idealised
@@ -39,6 +39,13 @@ impl Variant {
         Variant { machine: "icost-table6".to_owned(), facts: facts.iter().map(fact).collect() }
     }
 
+    /// Whether both have the same caches, translation and predictors: all that is warmed.
+    fn has_units_of(&self, other: &Variant) -> bool {
+        let is_of_units = |fact: &&(String, String)| !fact.0.starts_with("window.");
+        self.machine == other.machine
+            && self.facts.iter().filter(is_of_units).eq(other.facts.iter().filter(is_of_units))
+    }
+
     fn load(&self) -> Result<Machine, String> {
         let text = text_of(&self.machine).ok_or(format!("no machine {}", self.machine))?;
         let facts: Vec<(&str, &str)> =
@@ -66,6 +73,8 @@ pub struct Question {
     pub really: bool,
     /// Windows for detailed samples, for each one that is compared; none for no shotgun profiler.
     pub shotgun: Option<usize>,
+    /// Instructions in each of those, at most.
+    pub detail_instructions: u64,
 }
 
 /// What was found out: by variant, by window.

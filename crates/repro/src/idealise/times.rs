@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use icost::sample::{Keeper, Window};
 use icost::{Arbitration, Categories, Category, Costs, Fixed, Lattice, Player, subsets_up_to};
-use model::core::{Settings, Silent, Watcher};
+use model::core::{Life, Settings, Silent, Watcher};
 use model::machine::Machine;
 use model::reference::ReferenceCore;
 use model::stream::{Access, BlockId, CoreListener, StaticBlock};
-use model::warm::Warmer;
+use model::units::branch::Predictor;
+use model::units::memory::Memory;
 use serde::{Deserialize, Serialize};
 
 /// One set's cycles.
@@ -48,10 +49,27 @@ pub fn by_set<'a>(windows: impl IntoIterator<Item = &'a Times>) -> (Lattice, Lat
 /// What ran in a window: a block, how much of it, and what it touched.
 pub(super) type Event = (BlockId, u16, Vec<Access>);
 
+/// What a core starts from.
+pub(super) type Units = (Memory, Predictor);
+
+/// When a window began and ended, and nothing else: an idealised core needs no labels.
+#[derive(Default)]
+struct Ends {
+    first: Option<u64>,
+    last: u64,
+}
+
+impl Watcher for Ends {
+    fn lived(&mut self, life: &Life) {
+        self.first.get_or_insert(life.dispatched);
+        self.last = life.committed;
+    }
+}
+
 /// A window to be timed.
 pub(super) struct Timed<'a> {
     pub(super) machine: &'a Machine,
-    pub(super) start: &'a Warmer,
+    pub(super) start: &'a Units,
     pub(super) blocks: &'a [StaticBlock],
     pub(super) events: &'a [Event],
 }
@@ -74,19 +92,21 @@ impl Timed<'_> {
         let time = |&set: &Categories| SetTimes {
             set: set.0,
             graph: costs.whole().time(set).unwrap_or(f64::NAN),
-            really: really.then(|| self.really(set, fixed)),
+            really: really.then(|| self.really(set)),
         };
         Times { cycles, sets: sets.iter().map(time).collect() }
     }
 
-    fn really(&self, set: Categories, fixed: Fixed) -> f64 {
+    fn really(&self, set: Categories) -> f64 {
         let settings = Settings { ideal: set.ideal(), ..Settings::default() };
-        self.run(settings, Keeper::new(fixed)).watcher_mut().take().cycles as f64
+        let core = self.run(settings, Ends::default());
+        let ends = core.watcher();
+        (ends.last - ends.first.unwrap_or(0)) as f64
     }
 
     /// The reference core, when all of it has retired.
     pub(super) fn run<W: Watcher>(&self, settings: Settings, watcher: W) -> ReferenceCore<W> {
-        let (memory, predictor) = self.start.clone().into_units();
+        let (memory, predictor) = self.start.clone();
         let core = ReferenceCore::watched(self.machine, settings, watcher);
         let mut core = core.with_units(memory, predictor);
         for (k, block) in self.blocks.iter().enumerate() {

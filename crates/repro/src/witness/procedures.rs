@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use analyse::{
-    BranchSeen, Branches, Doubles, EdgeSamples, Passed, ProcedureReport, Request, Sampled, Samples,
-    Turns, examine,
+    BranchSeen, Branches, Doubles, EdgeSamples, Examiner, Passed, ProcedureReport, Request,
+    Sampled, Samples, Turns,
 };
 use image::{Binary, FlowGraph};
 use metrology::Draws;
@@ -143,8 +143,9 @@ impl Program {
     pub fn examine(&self, used: Use, mut each: impl FnMut(&Examined<'_>)) -> u64 {
         let all = self.samples(used.seed);
         let mut outside = 0;
+        let mut examiner = Examiner::new(&self.machine);
         for loaded in &self.images {
-            outside += loaded.examine(self, used, all, &mut each);
+            outside += loaded.examine(self, used, (all, &mut examiner), &mut each);
         }
         outside
     }
@@ -155,7 +156,7 @@ impl Loaded {
         &self,
         program: &Program,
         used: Use,
-        all: u64,
+        (all, examiner): (u64, &mut Examiner),
         each: &mut impl FnMut(&Examined<'_>),
     ) -> u64 {
         let address = |offset: u64| self.code.address_of(offset);
@@ -201,7 +202,7 @@ impl Loaded {
                 exact: used.exact.then_some(&exact),
                 all_samples: all,
             };
-            let report = examine(&request);
+            let report = examiner.examine(&request);
             let held = |step: &image::Step| Some((step.address, *truth.get(&step.address)?));
             let truth = graph.steps.iter().filter_map(held).collect();
             let name = procedures.name(k);

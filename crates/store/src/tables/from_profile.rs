@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use vocab::{BranchTally, Count, Image, ImageFacts, ImageKind, Owner, Place, Profile, Spot};
+use vocab::{
+    BranchTally, Count, Image, ImageFacts, ImageKind, Onward, Owner, Place, Profile, Spot,
+};
 
 use super::places::{self, Places};
 use super::plain_counts::{Common, plain_counts};
-use super::{BRANCHES, COUNTS, IMAGES, LOADS, STACKS};
+use super::{BRANCHES, COUNTS, IMAGES, LOADS, STACKS, WAYS};
 use crate::table::{Batch, Column, Symbol, Texts};
 
 /// One value of a row that is being built.
@@ -53,6 +55,16 @@ fn kind_word(kind: ImageKind) -> String {
         ImageKind::Module => "module".into(),
         ImageKind::Vdso => "vdso".into(),
         ImageKind::Generated(pid) => format!("generated {}", pid.0),
+    }
+}
+
+/// The word for where control went, and the offset that goes with it.
+fn onward_word(onward: Onward) -> (&'static str, Option<u64>) {
+    match onward {
+        Onward::Passed => ("passed", None),
+        Onward::To(offset) => ("to", Some(offset.0)),
+        Onward::Taken => ("taken", None),
+        Onward::Straight => ("straight", None),
     }
 }
 
@@ -222,6 +234,31 @@ impl<'a> Fill<'a> {
                     Value::Int(mispredicted.0),
                     Value::Int(cycles.0),
                     Value::Int(timed.0),
+                ],
+            );
+        }
+        batch.sorted(&self.texts)
+    }
+
+    pub(crate) fn ways(&mut self) -> Batch {
+        let mut batch = Batch::new(&WAYS);
+        for (way, tally) in &self.profile.ways {
+            let (image, offset) = self.end(Some(way.place));
+            let (word, to) = onward_word(way.onward);
+            let word = self.texts.number(word);
+            push(
+                &mut batch,
+                &[
+                    Value::Text(self.event(way.event)),
+                    Value::Text(image.path),
+                    Value::Text(image.build_id),
+                    Value::Text(image.kind),
+                    Value::Int(offset),
+                    Value::Text(word),
+                    Value::MaybeInt(to),
+                    Value::Int(tally.count.0),
+                    Value::Int(tally.pairs.0),
+                    Value::Int(tally.begun.0),
                 ],
             );
         }

@@ -1,4 +1,4 @@
-//! The five tables of a segment, and how a profile becomes rows of them and back.
+//! The six tables of a segment, and how a profile becomes rows of them and back.
 //!
 //! Every row names its image and event by text rather than by number: one file read alone, by
 //! whatever reads Parquet, says what it counts, and a damaged neighbour takes nothing from it.
@@ -82,6 +82,24 @@ pub(crate) static BRANCHES: Spec = Spec {
     ],
 };
 
+/// Where control went from an instruction, as far as samples told: `onward` is `passed`, `to` with
+/// an offset of the same image, `taken` or `straight`.
+pub(crate) static WAYS: Spec = Spec {
+    name: "ways",
+    columns: &[
+        key("event", Text, Dictionary),
+        key("image", Text, Dictionary),
+        key("build_id", MaybeText, Dictionary),
+        key("kind", Text, Dictionary),
+        key("offset", Int, Delta),
+        key("onward", Text, Dictionary),
+        key("to_offset", MaybeInt, Dictionary),
+        sum("count"),
+        sum("pairs"),
+        sum("begun"),
+    ],
+};
+
 /// Outcomes of sampled loads.
 pub(crate) static LOADS: Spec = Spec {
     name: "loads",
@@ -98,4 +116,4 @@ pub(crate) static LOADS: Spec = Spec {
 };
 
 /// All of them.
-pub(crate) static ALL: [&Spec; 5] = [&COUNTS, &IMAGES, &STACKS, &BRANCHES, &LOADS];
+pub(crate) static ALL: [&Spec; 6] = [&COUNTS, &IMAGES, &STACKS, &BRANCHES, &LOADS, &WAYS];

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use vocab::{
     Branch, BranchTally, BuildId, Count, Event, EventCode, EventId, Image, ImageFacts, ImageId,
-    ImageKind, Load, LoadLevel, Loaded, Mode, Offset, Owner, Pid, Place, Process, ProcessId,
-    Profile, Slice, Spot, Stack,
+    ImageKind, Load, LoadLevel, Loaded, Mode, Offset, Onward, Owner, Pid, Place, Process,
+    ProcessId, Profile, Slice, Spot, Stack, Way, WayTally,
 };
 
 use crate::table::{Batch, Column, Lists, Symbol, Texts};
@@ -108,6 +108,7 @@ impl<'a> Gather<'a> {
             "stacks" => self.stacks(&rows, texts),
             "branches" => self.branches(&rows, texts),
             "loads" => self.loads(&rows, texts),
+            "ways" => self.ways(&rows, texts),
             _ => {}
         }
     }
@@ -177,6 +178,28 @@ impl<'a> Gather<'a> {
                 timed: count(12),
             };
             self.profile.branches.entry(branch).or_default().add(&tally);
+        }
+    }
+
+    fn ways(&mut self, rows: &Reading<'_>, texts: &Texts) {
+        for row in 0..rows.batch.rows() {
+            let to = rows.maybe(6, row);
+            let onward = match (texts.text(rows.text(5, row)).unwrap_or(""), to) {
+                ("passed", _) => Onward::Passed,
+                ("to", Some(offset)) => Onward::To(Offset(offset)),
+                ("taken", _) => Onward::Taken,
+                ("straight", _) => Onward::Straight,
+                // A word that a later whither may write says nothing to this one.
+                _ => continue,
+            };
+            let place = Place {
+                image: self.image(rows.named(1, row), texts),
+                offset: Offset(rows.int(4, row)),
+            };
+            let way = Way { event: self.event(rows.text(0, row), texts), place, onward };
+            let count = |column| Count(rows.int(column, row));
+            let tally = WayTally { count: count(7), pairs: count(8), begun: count(9) };
+            self.profile.ways.entry(way).or_default().add(&tally);
         }
     }
 

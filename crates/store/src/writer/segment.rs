@@ -54,6 +54,7 @@ pub(crate) fn write(
         fill.stacks(),
         fill.branches(),
         fill.loads(),
+        fill.ways(),
     ];
     for batch in batches.iter().filter(|batch| batch.rows() > 0) {
         match table(folder, name, batch, &fill.texts, effort) {

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use store::{Facts, Span};
 use vocab::{
     Branch, BranchTally, BuildId, Count, Epoch, Event, EventCode, Image, ImageFacts, ImageKind,
-    Load, LoadLevel, Loaded, Mode, Offset, Owner, Pid, Place, Process, Profile, Slice, Source,
-    Spot, Stack, Unplaced,
+    Load, LoadLevel, Loaded, Mode, Offset, Onward, Owner, Pid, Place, Process, Profile, Slice,
+    Source, Spot, Stack, Unplaced, Way, WayTally,
 };
 
 /// A folder of this test's own.
@@ -89,6 +89,11 @@ pub(crate) fn full(seed: u64) -> Profile {
         Branch { event: both, from: None, to },
         BranchTally { count: Count(seed), ..BranchTally::default() },
     );
+    let onwards = [Onward::Passed, Onward::To(Offset(64)), Onward::Taken, Onward::Straight];
+    for (k, onward) in onwards.into_iter().enumerate() {
+        let tally = WayTally { count: Count(seed + 1), pairs: Count(k as u64), begun: Count(1) };
+        profile.ways.insert(Way { event: user, place: place(program, 12), onward }, tally);
+    }
     for level in LoadLevel::ALL {
         let load =
             Load { event: user, place: place(program, 12), level, latency_cycles: 30 + seed };
@@ -129,6 +134,10 @@ pub(crate) fn spelled(profile: &Profile) -> Vec<String> {
     for (branch, tally) in &profile.branches {
         let ends = (end(&branch.from), end(&branch.to));
         lines.push(format!("branch {} {ends:?} {tally:?}", event(branch.event)));
+    }
+    for (way, tally) in &profile.ways {
+        let place = end(&Some(way.place));
+        lines.push(format!("way {} {place:?} {:?} {tally:?}", event(way.event), way.onward));
     }
     for (load, count) in &profile.loads {
         let place = end(&Some(load.place));

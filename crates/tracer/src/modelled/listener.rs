@@ -13,6 +13,7 @@ use model::stream::{Access, BlockId, CoreListener, StaticBlock};
 use model::warm::Warmer;
 
 use super::interrupts::Interrupted;
+use super::listened::Listened;
 use super::{CHUNK_ROWS, CoreAsk, ModelAsk, ROW_WORDS, SAMPLING_WORDS};
 use crate::results::Publisher;
 use crate::tally::{CurrentResults, current};
@@ -47,8 +48,8 @@ pub fn make(ask: &ModelAsk, current: CurrentResults, thread: u32) -> Option<Box<
             Some(Box::new(Modelled::new(core, current, thread)))
         }
         CoreAsk::Interrupts(interrupts) => {
-            let sampler = (interrupts.sampler(&machine, thread).ok()?, interrupts.is_precise);
-            Some(Box::new(Interrupted::new(&machine, ask.settings, sampler, current, thread)))
+            let listened = Listened::new(&machine, &interrupts, thread).ok()?;
+            Some(Box::new(Interrupted::new(&machine, ask.settings, listened, current, thread)))
         }
         CoreAsk::Warm => Some(Box::new(Warmer::new(&machine))),
     }

@@ -13,6 +13,7 @@
 mod ask;
 pub mod counting;
 mod interrupts;
+mod listened;
 mod listener;
 mod read;
 
@@ -20,7 +21,7 @@ pub use ask::{CoreAsk, ModelAsk};
 pub use counting::CountAsk;
 pub use interrupts::{InterruptAsk, SAMPLED_MOST};
 pub use listener::{Modelled, ROWS_EVERY, TOTALS_EVERY, make};
-pub use read::{InstructionRow, ModelledThread};
+pub use read::{EdgeRow, InstructionRow, ModelledThread};
 
 use model::event::HAPPENINGS;
 
@@ -31,5 +32,11 @@ pub(crate) const SAMPLING_WORDS: usize = 5;
 /// How many rows a chunk of the results file holds.
 pub(crate) const CHUNK_ROWS: usize = 128;
 
-const _: () = assert!(SAMPLED_MOST + 2 <= ROW_WORDS);
+/// The words of a way: from and to in one, how often in the other.
+pub(crate) const WAY_WORDS: usize = 2;
+/// How many ways a chunk holds.
+pub(crate) const CHUNK_WAYS: usize = 512;
+
+const _: () = assert!(SAMPLED_MOST + 2 + interrupts::EDGE_WORDS <= ROW_WORDS);
+const _: () = assert!(CHUNK_WAYS * WAY_WORDS * 8 <= crate::results::CHUNK_PAYLOAD_BYTES);
 const _: () = assert!(CHUNK_ROWS * ROW_WORDS * 8 <= crate::results::CHUNK_PAYLOAD_BYTES);

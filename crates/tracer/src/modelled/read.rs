@@ -7,7 +7,7 @@ use model::core::{Accounting, Sampling};
 use model::event::{Counts, Event, HAPPENING_FIRST, HAPPENINGS};
 
 use super::listener::{row_of, uncertainty};
-use super::{CHUNK_ROWS, ROW_WORDS, SAMPLING_WORDS};
+use super::{CHUNK_ROWS, CHUNK_WAYS, ROW_WORDS, SAMPLED_MOST, SAMPLING_WORDS, WAY_WORDS};
 
 /// What one static instruction cost, exactly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +50,18 @@ impl InstructionRow {
         }
     }
 
+    /// What samples told of where control went from it, where that was asked for.
+    pub fn edges(&self) -> EdgeRow {
+        let word = |k: usize| self.happenings.get(SAMPLED_MOST - 1 + k).copied().unwrap_or(0);
+        EdgeRow {
+            taken: word(0),
+            straight: word(1),
+            passed: word(2),
+            pairs: word(3),
+            begun: word(4),
+        }
+    }
+
     /// How many interrupts its thread lost, where samples were asked for; in one row of a thread.
     pub fn lost(&self) -> u64 {
         self.timed
@@ -59,6 +71,21 @@ impl InstructionRow {
     pub fn happenings(&self, event: Event) -> Option<u64> {
         event.happening().and_then(|place| self.happenings.get(place).copied())
     }
+}
+
+/// What samples told of where control went from an instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct EdgeRow {
+    /// Samples of time that found it, a conditional branch, about to be taken.
+    pub taken: u64,
+    /// About to go straight on.
+    pub straight: u64,
+    /// Times that it retired between the two interrupts of a double sample.
+    pub passed: u64,
+    /// Double samples between which it did, once or more.
+    pub pairs: u64,
+    /// Double samples that began with it.
+    pub begun: u64,
 }
 
 /// What the core of one thread counted.
@@ -73,6 +100,9 @@ pub struct ModelledThread {
     /// By static instruction, numbered as the blocks of the process tell them; those that never
     /// ran are left out.
     pub rows: BTreeMap<u32, InstructionRow>,
+    /// How often a branch or jump, numbered as rows are, was seen to go on with an instruction,
+    /// where double samples were asked for.
+    pub ways: BTreeMap<(u32, u32), u64>,
 }
 
 impl ModelledThread {
@@ -86,7 +116,13 @@ impl ModelledThread {
             (place as u32, InstructionRow::from_words(&words))
         });
         let sampling = core.sampling();
-        ModelledThread { totals: core.counts(), uncertainty, sampling, rows: rows.collect() }
+        ModelledThread {
+            totals: core.counts(),
+            uncertainty,
+            sampling,
+            rows: rows.collect(),
+            ways: BTreeMap::new(),
+        }
     }
 
     /// Takes the totals that were published; `None` if the bytes are not totals.
@@ -120,6 +156,19 @@ impl ModelledThread {
             let row = InstructionRow::from_words(&words);
             if row.runs > 0 {
                 self.rows.insert(first.saturating_add(index as u32), row);
+            }
+        }
+    }
+
+    /// Takes a chunk of ways.
+    pub(crate) fn add_ways(&mut self, payload: &[u8]) {
+        for entry in payload.chunks_exact(WAY_WORDS * 8).take(CHUNK_WAYS) {
+            let mut words = entry.chunks_exact(8);
+            let mut word = || words.next().and_then(|bytes| bytes.try_into().ok());
+            let (Some(ends), Some(count)) = (word(), word()) else { continue };
+            let (ends, count) = (u64::from_le_bytes(ends), u64::from_le_bytes(count));
+            if count > 0 {
+                *self.ways.entry(((ends >> 32) as u32, ends as u32)).or_default() += count;
             }
         }
     }

@@ -69,6 +69,8 @@ pub(super) enum Kind {
     Published = 5,
     /// A modelled core's rows by instruction from `first` on.
     Rows = 6,
+    /// Ways of a modelled core's double samples: from and to, and how often.
+    Ways = 7,
 }
 
 /// A process, or one of the programs that it became by exec.

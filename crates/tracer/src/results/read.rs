@@ -196,6 +196,8 @@ impl ProcessFile {
         } else if kind == Kind::Rows as u64 {
             let first = word(head, chunk::FIRST) as u32;
             self.modelled.entry(thread).or_default().add_rows(first, payload);
+        } else if kind == Kind::Ways as u64 {
+            self.modelled.entry(thread).or_default().add_ways(payload);
         } else if kind == Kind::Published as u64 && !meant.is_empty() {
             let part = word(head, chunk::FIRST) as u32;
             found.entry(thread).or_default().add(part, sequence, meant);

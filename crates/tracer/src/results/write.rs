@@ -114,6 +114,11 @@ impl ResultsFile {
         Some(self.chunk(Kind::Rows, thread, first)?.words)
     }
 
+    /// A chunk for the ways of a modelled core's double samples.
+    pub fn ways(&self, thread: u32) -> Option<&'static [AtomicU64]> {
+        Some(self.chunk(Kind::Ways, thread, 0)?.words)
+    }
+
     /// Hands out the next chunk. Its pages are allocated first: a store to a page that a full
     /// filesystem cannot provide would kill the program with SIGBUS.
     fn chunk(&self, kind: Kind, thread: u32, first: u32) -> Option<Chunk> {

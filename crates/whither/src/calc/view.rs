@@ -56,6 +56,7 @@ fn cpi(examiner: &Examiner<'_>, calculated: &Calculated) -> Section {
     let entry = entry.and_then(|&k| calculated.examined.report.blocks.get(k));
     let mut facts = vec![
         Fact::new("core", "core", Cell::text(examiner.machine.name.as_str())),
+        Fact::new("evidence", "frequencies from", Cell::text(examiner.evidence())),
         Fact::new("best_cpi", "best-case CPI", number(summary.best_cpi())),
         Fact::new("actual_cpi", "actual CPI", mean_cpi(summary, executed(report))),
     ];

@@ -33,8 +33,8 @@ pub(crate) fn cfg(job: &CfgJob, output: &Output) -> Result<u8, Failure> {
             .remedy("`whither prof` still counts its samples")
     })?;
     match job.format {
-        CfgFormat::Text => output.write(&view::view(&sampled, &drawn))?,
-        _ if output.json => output.write(&view::view(&sampled, &drawn))?,
+        CfgFormat::Text => output.write(&view::view(&sampled, &examiner.evidence(), &drawn))?,
+        _ if output.json => output.write(&view::view(&sampled, &examiner.evidence(), &drawn))?,
         CfgFormat::Svg => {
             output.write_text(&show::render_graph_svg(&picture::graph(&sampled, &drawn)))?;
         }

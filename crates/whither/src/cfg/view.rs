@@ -11,8 +11,9 @@ use crate::examined::{block_cpi, frequency_cell, is_vague, least_cpi, word};
 use crate::run::tone;
 use crate::sampled::Sampled;
 
-pub(super) fn view(sampled: &Sampled, drawn: &Drawn) -> View {
+pub(super) fn view(sampled: &Sampled, evidence: &str, drawn: &Drawn) -> View {
     let mut notes = drawn.examined.report.notes.clone();
+    notes.push(format!("frequencies come from {evidence}"));
     notes.push("`-o FILE.svg` draws it".into());
     notes.extend(sampled.notes());
     View {

@@ -135,6 +135,8 @@ fn samples(service: &Service) -> Vec<Fact> {
         Fact::new("idle", "of them idle", count(account.idle)),
         Fact::new("blind", "of them in blind spots", count(account.blind)),
         Fact::new("ambiguous", "of them ambiguous", count(account.ambiguous)),
+        // Beside those taken: between two drains this may be all there is.
+        Fact::new("waiting", "counted, not drained", count(service.gather.collector.waiting())),
     ]
 }
 

@@ -1,13 +1,15 @@
 //! A sampled procedure, examined: the bridge from the database to `analyse`.
 //!
 //! ```text
-//! Sampled ─► flow graph, code, samples by event and period, branches ─► analyse::examine
+//! Sampled ─► flow graph, code, samples by event and period, branches, ways ─► analyse::Examiner
 //! ```
 
+mod edges;
 mod figures;
 mod period;
 mod tally;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use analyse::{BranchSeen, Branches, ProcedureReport, ProcedureTime, Request, Samples};
@@ -39,6 +41,8 @@ pub(crate) struct Examiner<'a> {
     periods: Vec<f64>,
     /// Whether somebody kept how often the event was sampled.
     pub(crate) knows_period: bool,
+    /// One serves all: a machine's schedules are made with the same core.
+    examiner: RefCell<analyse::Examiner>,
 }
 
 impl<'a> Examiner<'a> {
@@ -58,7 +62,8 @@ impl<'a> Examiner<'a> {
             .collect();
         let knows_period = kept.get(usize::from(sampled.event.0)).is_some_and(Option::is_some);
         let periods = kept.into_iter().map(|period| period.unwrap_or(1.0)).collect();
-        Ok(Examiner { sampled, machine, periods, knows_period })
+        let examiner = RefCell::new(analyse::Examiner::new(&machine));
+        Ok(Examiner { sampled, machine, periods, knows_period, examiner })
     }
 
     /// The image of a procedure, as its procedures see each other; one serves many procedures.
@@ -80,17 +85,18 @@ impl<'a> Examiner<'a> {
             .ok_or("the image does not hold the procedure's code")?;
         let samples = self.samples(time.image, binary, &parts);
         let branches = self.branches(time.image, binary, &parts);
+        let edge_samples = self.edge_samples(time.image, binary, &parts);
         let request = Request {
             graph: &graph,
             parts: &parts,
             machine: &self.machine,
             samples: &samples,
             branches: branches.as_ref(),
-            edge_samples: None,
+            edge_samples: edge_samples.as_ref(),
             exact: None,
             all_samples: self.sampled.whole().0,
         };
-        let report = analyse::examine(&request);
+        let report = self.examiner.borrow_mut().examine(&request);
         if report.blocks.is_empty() {
             let why = report.notes.into_iter().next();
             return Err(why.unwrap_or_else(|| "the procedure has no instructions".into()));

@@ -87,7 +87,7 @@ fn first(asked: &Asked) -> Option<String> {
             .collect();
         let names: Vec<&str> = pair.numbers().map(name).collect();
         return Some(format!(
-            "Fix {} together first: without both {} of the time is saved, and alone {}.",
+            "Fix {} together first: that saves {} of the time, where alone they save {}.",
             names.join(", and "),
             percent(both),
             each.join(" and ")
@@ -97,7 +97,7 @@ fn first(asked: &Asked) -> Option<String> {
         return None;
     }
     let mut sentence =
-        format!("Fix {} first: without it {} of the time is saved", name(number), percent(cost));
+        format!("Fix {} first: that saves {} of the time", name(number), percent(cost));
     // What fixing it leaves of the next one.
     if let Some(&(next, alone)) = order.get(1).filter(|(_, cost)| matters(*cost)) {
         let pair = Categories::single(number).union(Categories::single(next));

@@ -13,7 +13,8 @@ use tracer::modelled::{
 };
 use tracer::settings::Listener;
 use vocab::{
-    Count, Epoch, Event, EventCode, EventId, Mode, Owner, Pid, Process, Profile, Source, Spot,
+    Count, Epoch, Event, EventCode, EventId, Image, Mode, Offset, Onward, Owner, Pid, Place,
+    Process, Profile, Source, Spot, Way, WayTally,
 };
 
 use super::view::recording;
@@ -29,6 +30,10 @@ const EVENTS: &str = "cycles,instructions:p";
 
 /// A mean period that gives a hundred samples in two million cycles.
 const PERIOD: u64 = 20_000;
+
+/// Cycles between the two interrupts of a double sample: a few instructions, so that a pair tells of
+/// one stretch of code.
+const GAP_CYCLES: u64 = 16;
 
 /// Runs the program on the modelled core; returns the program's own status.
 pub(super) fn record(
@@ -64,6 +69,7 @@ pub(super) fn record(
         machine: model.machine.name.clone(),
         seed: interrupts.seed,
         period: interrupts.period,
+        gap_cycles: interrupts.gap_cycles,
     };
     let rate = |event: &Event| format!("{} every {} on {}", event.name, by.period, by.machine);
     let rates: Vec<String> = profile.events.iter().map(rate).collect();
@@ -110,7 +116,13 @@ fn interrupts(job: &RecordJob, asked: &ModelledRecord) -> Result<InterruptAsk, F
         Some(perf::Rate::Period(period)) => period,
         _ => PERIOD,
     };
-    Ok(InterruptAsk { events, is_precise, period, seed: asked.seed })
+    // Where control goes is told beside where time goes.
+    let of_time = |(event, is_precise): (&Option<ModelEvent>, &bool)| {
+        *event == Some(ModelEvent::Cycles) && !is_precise
+    };
+    let has_time = events.iter().zip(&is_precise).any(of_time);
+    let gap_cycles = has_time.then_some(GAP_CYCLES);
+    Ok(InterruptAsk { events, is_precise, period, seed: asked.seed, gap_cycles })
 }
 
 fn named(name: &str) -> Result<ModelEvent, Failure> {
@@ -151,21 +163,80 @@ fn add_thread(profile: &mut Profile, process: &ProcessCounts, thread: &ModelledT
     let name = process.program.rsplit('/').next().unwrap_or("").to_owned();
     let owner = Owner { process: Some(profile.process_id(&Process { pid, name })), slice: None };
     profile.tally.lost += Count(thread.rows.values().map(InstructionRow::lost).sum());
-    // Rows are numbered as the process's blocks tell its instructions, block after block.
-    let mut number = 0_u32;
-    for placed in &process.blocks {
-        let count = placed.block.instructions.len() as u32;
-        for (&row_number, row) in thread.rows.range(number..number.saturating_add(count)) {
-            let place = (row_number - number) as usize;
-            let Some((image, offset)) = place_of(process, placed, place) else { continue };
-            let image = profile.image_id(&image);
-            for event in 0..profile.events.len() {
-                let spot = Spot { image, offset, event: EventId(event as u16) };
-                if row.samples(event) > 0 {
-                    profile.store_for(spot, owner, Count(row.samples(event)));
-                }
+    let numbers = Numbers::of(process);
+    let time = profile.events.iter().position(|event| event.name == ModelEvent::Cycles.name());
+    for (&number, row) in &thread.rows {
+        let Some((image, offset)) = numbers.place(number) else { continue };
+        let image = profile.image_id(&image);
+        for event in 0..profile.events.len() {
+            let spot = Spot { image, offset, event: EventId(event as u16) };
+            if row.samples(event) > 0 {
+                profile.store_for(spot, owner, Count(row.samples(event)));
             }
         }
-        number = number.saturating_add(count);
+        if let Some(event) = time {
+            let event = EventId(event as u16);
+            add_edges(profile, event, Place { image, offset }, row);
+        }
+    }
+    for (&(from, to), &count) in &thread.ways {
+        let (Some(event), Some((image, offset)), Some((to_image, to))) =
+            (time, numbers.place(from), numbers.place(to))
+        else {
+            continue;
+        };
+        // A way out of the image is no edge of a procedure.
+        if image == to_image {
+            let image = profile.image_id(&image);
+            let place = Place { image, offset };
+            let way = Way { event: EventId(event as u16), place, onward: Onward::To(to) };
+            let tally = WayTally { count: Count(count), ..WayTally::default() };
+            profile.ways.entry(way).or_default().add(&tally);
+        }
+    }
+}
+
+/// What samples told of where control went from an instruction.
+fn add_edges(profile: &mut Profile, event: EventId, place: Place, row: &InstructionRow) {
+    let edges = row.edges();
+    let once = |count: u64| WayTally { count: Count(count), ..WayTally::default() };
+    let passed = WayTally {
+        count: Count(edges.passed),
+        pairs: Count(edges.pairs),
+        begun: Count(edges.begun),
+    };
+    let told = [
+        (Onward::Passed, passed),
+        (Onward::Taken, once(edges.taken)),
+        (Onward::Straight, once(edges.straight)),
+    ];
+    for (onward, tally) in told.into_iter().filter(|(_, tally)| tally.count > Count::ZERO) {
+        profile.ways.entry(Way { event, place, onward }).or_default().add(&tally);
+    }
+}
+
+/// The instructions of a process by number: they are counted as its blocks tell them, block after
+/// block.
+struct Numbers<'a> {
+    process: &'a ProcessCounts,
+    /// The number of each block's first instruction.
+    firsts: Vec<u32>,
+}
+
+impl Numbers<'_> {
+    fn of(process: &ProcessCounts) -> Numbers<'_> {
+        let lengths = process.blocks.iter().map(|placed| placed.block.instructions.len() as u32);
+        let firsts = lengths.scan(0_u32, |next, length| {
+            let first = *next;
+            *next = next.saturating_add(length);
+            Some(first)
+        });
+        Numbers { process, firsts: firsts.collect() }
+    }
+
+    fn place(&self, number: u32) -> Option<(Image, Offset)> {
+        let block = self.firsts.partition_point(|first| *first <= number).checked_sub(1)?;
+        let placed = self.process.blocks.get(block)?;
+        place_of(self.process, placed, (number - self.firsts.get(block)?) as usize)
     }
 }

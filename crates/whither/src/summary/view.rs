@@ -48,6 +48,7 @@ fn cpi(examiner: &Examiner<'_>, parts: &Parts) -> Section {
     };
     let facts = vec![
         Fact::new("core", "core", Cell::text(examiner.machine.name.as_str())),
+        Fact::new("evidence", "frequencies from", Cell::text(examiner.evidence())),
         Fact::new("best_cpi", "best-case CPI", number(parts.whole.best_cpi())),
         Fact::new("actual_cpi", "actual CPI", mean_cpi(&parts.whole, parts.executed())),
     ];

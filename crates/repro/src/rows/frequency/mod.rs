@@ -42,9 +42,8 @@ impl What {
     }
 }
 
-const COLUMNS: [Column; 11] = [
-    Column::text("program", "program"),
-    Column::number("samples", "samples"),
+/// What every table of frequencies tells of a program; see [`share_cells`].
+pub(in crate::rows) const SHARES: [Column; 8] = [
     Column::number("within_5", "within 5 %"),
     Column::number("within_10", "within 10 %"),
     Column::number("within_15", "within 15 %"),
@@ -53,8 +52,15 @@ const COLUMNS: [Column; 11] = [
     Column::number("low", "low confidence"),
     Column::number("marked", "of > 15 % off, low"),
     Column::number("floor_5", "counting alone, 5 %"),
-    Column::number("time_10", "time alone, 10 %"),
 ];
+
+fn columns() -> Vec<Column> {
+    let mut columns =
+        vec![Column::text("program", "program"), Column::number("samples", "samples")];
+    columns.extend(SHARES);
+    columns.push(Column::number("time_10", "time alone, 10 %"));
+    columns
+}
 
 /// `freq-inorder`.
 pub(super) fn run_in_order(context: &Context) -> Result<RowResult, String> {
@@ -200,7 +206,7 @@ fn fill(result: &mut RowResult, found: &[Found], machine: &str, what: What, size
         "{size} size; modelled {machine}; from samples of {given}; shares weighted by {weighed}, \
          every program alike"
     );
-    result.detail = Table { columns: COLUMNS.to_vec(), ..Table::default() };
+    result.detail = Table { columns: columns(), ..Table::default() };
     let mut all = Within::default();
     for one in found {
         let within = what.of(&one.ours);
@@ -245,11 +251,17 @@ fn shares(result: &mut RowResult, prefix: &str, within: &Within) {
 }
 
 fn cells(found: &Found, within: &Within, time: &Within) -> Vec<Cell> {
+    let mut cells = vec![Cell::text(&found.name), Cell::Number(found.samples as f64, Unit::Count)];
+    cells.extend(share_cells(within));
+    cells.push(Cell::Number(time.share(1) / 100.0, Unit::Share));
+    cells
+}
+
+/// The cells of [`SHARES`].
+pub(in crate::rows) fn share_cells(within: &Within) -> [Cell; SHARES.len()] {
     let share = |value: f64| Cell::Number(value / within.all.max(f64::MIN_POSITIVE), Unit::Share);
     let marked = within.marked();
-    vec![
-        Cell::text(&found.name),
-        Cell::Number(found.samples as f64, Unit::Count),
+    [
         share(within.pct[0]),
         share(within.pct[1]),
         share(within.pct[2]),
@@ -258,6 +270,5 @@ fn cells(found: &Found, within: &Within, time: &Within) -> Vec<Cell> {
         share(within.low),
         marked.map_or(Cell::Empty, |marked| Cell::Number(marked / 100.0, Unit::Share)),
         if within.floor[0] > 0.0 { share(within.floor[0]) } else { Cell::Empty },
-        Cell::Number(time.share(1) / 100.0, Unit::Share),
     ]
 }

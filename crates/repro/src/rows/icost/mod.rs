@@ -22,6 +22,10 @@ const QUICK: &[&str] = &["art", "bzip2", "mcf"];
 /// them.
 const SMOKE: [(&str, u64); 2] = [("applu", 10_839_408), ("art", 9_128_375)];
 
+/// Instructions in windows for detailed samples alone. Many short ones see more of a program than
+/// few long ones.
+const DETAIL_INSTRUCTIONS: u64 = 20_000;
+
 /// What a row wants to know of every program.
 struct Wanted {
     row: &'static str,
@@ -44,6 +48,7 @@ impl Wanted {
             most: self.most,
             really: self.really,
             shotgun: self.shotgun,
+            detail_instructions: DETAIL_INSTRUCTIONS,
         }
     }
 }
@@ -102,11 +107,27 @@ fn find_out(
     if let Some(answer) = context.kept.find(&key) {
         return Ok(answer);
     }
-    let (instructions, _) = hear::hear::<u64>(task, &Ask::Instructions, streams)?;
+    let instructions = length_of(context, task, version, streams)?;
     let ask = Ask::Idealise(wanted.question(context, steady(instructions)));
     let (answer, _) = hear::hear::<Answer>(task, &ask, streams)?;
     context.kept.put(&key, &answer)?;
     Ok(answer)
+}
+
+/// The instructions that a program runs. All rows ask, and one run answers them.
+fn length_of(
+    context: &Context,
+    task: &Task,
+    version: &str,
+    streams: &std::path::Path,
+) -> Result<u64, String> {
+    let key = context.key("icost-length", task, &[version], 0);
+    if let Some(instructions) = context.kept.find(&key) {
+        return Ok(instructions);
+    }
+    let (instructions, _) = hear::hear::<u64>(task, &Ask::Instructions, streams)?;
+    context.kept.put(&key, &instructions)?;
+    Ok(instructions)
 }
 
 /// Leading bits that are kept of a number of instructions.

@@ -7,25 +7,21 @@ use super::both;
 use crate::context::Context;
 use crate::native::{self, Counted, Sampled};
 use crate::result::{Figure, RowResult};
-use crate::rows::frequency::QUICK;
+use crate::rows::frequency::{QUICK, SHARES, share_cells};
 use crate::witness::{
     Frequencies, Image, LINES, Line, Seen, Use, Within, judge_frequencies, of_clock,
 };
 
-const COLUMNS: [Column; 12] = [
-    Column::text("program", "program"),
-    Column::number("runs", "runs"),
-    Column::number("samples", "samples"),
-    Column::number("within_5", "within 5 %"),
-    Column::number("within_10", "within 10 %"),
-    Column::number("within_15", "within 15 %"),
-    Column::number("over", "over by > 15 %"),
-    Column::number("under", "under by > 15 %"),
-    Column::number("low", "low confidence"),
-    Column::number("marked", "of > 15 % off, low"),
-    Column::number("floor_5", "counting alone, 5 %"),
-    Column::number("unran", "not counted"),
-];
+fn columns() -> Vec<Column> {
+    let mut columns = vec![
+        Column::text("program", "program"),
+        Column::number("runs", "runs"),
+        Column::number("samples", "samples"),
+    ];
+    columns.extend(SHARES);
+    columns.push(Column::number("unran", "not counted"));
+    columns
+}
 
 /// `freq-native`.
 pub(in crate::rows) fn run(context: &Context) -> Result<RowResult, String> {
@@ -37,7 +33,7 @@ pub(in crate::rows) fn run(context: &Context) -> Result<RowResult, String> {
             context.size_name(),
             machine.title
         ),
-        detail: Table { columns: COLUMNS.to_vec(), ..Table::default() },
+        detail: Table { columns: columns(), ..Table::default() },
         ..RowResult::default()
     };
     let found = both(context, QUICK, &mut result, |task, root, place| {
@@ -115,24 +111,15 @@ fn images(sampled: &Sampled, counted: &Counted) -> Vec<Image> {
 }
 
 fn cells(name: &str, sampled: &Sampled, judged: &Frequencies) -> Vec<Cell> {
-    let within = &judged.instructions;
-    let share = |value: f64| Cell::Number(value / within.all.max(f64::MIN_POSITIVE), Unit::Share);
-    let marked = within.marked();
     let all = sampled.in_files().max(1) as f64;
-    vec![
+    let mut cells = vec![
         Cell::text(name),
         Cell::Number(sampled.runs as f64, Unit::Count),
         Cell::Number(sampled.in_files() as f64, Unit::Count),
-        share(within.pct[0]),
-        share(within.pct[1]),
-        share(within.pct[2]),
-        share(within.over),
-        share(within.under),
-        share(within.low),
-        marked.map_or(Cell::Empty, |marked| Cell::Number(marked / 100.0, Unit::Share)),
-        share(within.floor[0]),
-        Cell::Number(judged.unran as f64 / all, Unit::Share),
-    ]
+    ];
+    cells.extend(share_cells(&judged.instructions));
+    cells.push(Cell::Number(judged.unran as f64 / all, Unit::Share));
+    cells
 }
 
 #[cfg(test)]
