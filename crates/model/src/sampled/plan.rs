@@ -46,7 +46,7 @@ const SKIPPED_FROM: u64 = 5;
 /// Some skipped strata are warmed for so many times as long.
 pub(super) const LONGER: u64 = 4;
 /// So many times what is warmed reaches the outer caches before that.
-const OUTER: u64 = 8;
+const OUTER: u64 = 2;
 
 /// Where the parts of one stratum lie, counted from its start.
 ///
