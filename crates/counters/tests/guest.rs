@@ -106,6 +106,52 @@ fn twelve_events_on_six_counters_are_within_two_per_cent() {
 }
 
 #[test]
+fn slices_of_so_many_cycles_are_ended_by_their_overflow() {
+    const SLICE: u64 = 2_000_000;
+    let slicing = own(Slice::Occurrences(SLICE));
+    let boundary = Some(hardware("cycles", 0, 0));
+    let mut session = Session::open(&Ask { boundary, ..ask(instructions(12), slicing) }).unwrap();
+    assert!(session.rings());
+    session.start().unwrap();
+    run(50_000_000);
+    let outcome = session.stop();
+    let slices: Vec<&pmu::Reading> =
+        outcome.readings[0].iter().filter(|reading| reading.group != counters::NOBODY).collect();
+    assert!(slices.len() > 10, "{}", slices.len());
+    // What the program does while counters are switched is in no slice; and whoever switches must
+    // first get the only CPU, so that a slice may be longer.
+    for slice in &slices[..slices.len() - 1] {
+        assert!(slice.counts[0] > SLICE - SLICE / 100, "{slice:?}");
+    }
+    for event in &outcome.events {
+        let error = (event.total.unwrap().estimate.value - 100e6) / 100e6;
+        assert!(error.abs() < 0.02, "{}: {error}", event.name);
+    }
+}
+
+#[test]
+fn counters_lost_for_good_leave_a_stated_part() {
+    let pinned = GroupOptions { pinned: true, ..GroupOptions::default() };
+    let other = Group::open(&instructions(6), &Target::ThisThread, pinned).unwrap();
+    let mut session =
+        Session::open(&ask(instructions(9), own(Slice::Nanoseconds(1_000_000)))).unwrap();
+    session.start().unwrap();
+    run(10_000_000);
+    other.enable().unwrap();
+    run(5_000_000);
+    let outcome = session.stop();
+    drop(other);
+    // What was counted before stands; that a third is missing is said.
+    let lost = outcome.stolen_ns as f64 / outcome.time_ns as f64;
+    assert!((0.2..0.5).contains(&lost), "{lost}");
+    assert!(outcome.stolen().unwrap().contains("% of the time"));
+    for event in &outcome.events {
+        let counted = event.total.unwrap();
+        assert!(counted.counted > 1_000_000 && counted.counted < 20_000_100, "{counted:?}");
+    }
+}
+
+#[test]
 fn the_grouping_is_the_fewest_that_six_counters_allow() {
     let session =
         Session::open(&ask(instructions(12), own(Slice::Nanoseconds(1_000_000)))).unwrap();

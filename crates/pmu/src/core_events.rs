@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use crate::{Breakdown, Dimension, Metric, TableError};
+use crate::{Breakdown, Dimension, Grouping, Metric, TableError};
 
 macro_rules! embedded {
     ($($name:literal),+ $(,)?) => {
@@ -149,14 +149,24 @@ pub fn core_of(here: &HostCore) -> Result<Option<CoreEvents>, TableError> {
     Ok(cores()?.into_iter().find(|core| core.describes(here)))
 }
 
+/// Events that come in lumps, so that a slice in ten sees too few of them.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lumps {
+    /// Turns in a round for a group of such events.
+    pub share: u32,
+    /// Their names.
+    pub events: Vec<String>,
+}
+
 /// What the modelled core's events make together.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelledEvents {
     /// Where the definitions come from.
     pub source: String,
-    /// What comes in lumps, the largest first: see [`ModelledEvents::order`].
-    pub lumps: Vec<String>,
+    /// What comes in lumps, the largest first.
+    pub lumps: Vec<Lumps>,
     /// Sets without a formula of their own.
     pub set: Vec<crate::EventSet>,
     /// How its time divides.
@@ -169,9 +179,26 @@ impl ModelledEvents {
     /// Puts what comes in lumps first, so that groups hold events that are alike: only then can
     /// turns go where they are needed.
     pub fn order(&self, units: &mut [Vec<String>]) {
-        let place = |name: &String| self.lumps.iter().position(|lump| lump == name);
+        let names: Vec<&String> = self.lumps.iter().flat_map(|lumps| &lumps.events).collect();
+        let place = |name: &String| names.iter().position(|lump| *lump == name);
         let first = |unit: &Vec<String>| unit.iter().filter_map(place).min();
         units.sort_by_key(|unit| first(unit).unwrap_or(usize::MAX));
+    }
+
+    /// Turns in a round for each group: as many as at least half of its events have earned.
+    pub fn shares(&self, grouping: &Grouping) -> Vec<u32> {
+        let of_event = |name: &String| {
+            let lumps = self.lumps.iter().find(|lumps| lumps.events.contains(name));
+            lumps.map_or(1, |lumps| lumps.share.max(1))
+        };
+        let of_group = |group: &crate::Group| {
+            let events = group.events.iter().filter(|&&event| event >= grouping.anchors);
+            let names = events.filter_map(|&event| grouping.events.get(event));
+            let mut earned: Vec<u32> = names.map(of_event).collect();
+            earned.sort_unstable_by(|a, b| b.cmp(a));
+            earned.get(earned.len().saturating_sub(1) / 2).copied().unwrap_or(1)
+        };
+        grouping.groups.iter().map(of_group).collect()
     }
 }
 
@@ -185,6 +212,24 @@ pub fn modelled_events() -> Result<ModelledEvents, TableError> {
 mod tests {
     use super::*;
     use crate::{EventTable, constant};
+
+    #[test]
+    fn what_comes_in_lumps_shares_groups_and_has_more_turns() {
+        let modelled = modelled_events().unwrap();
+        let names = ["loads", "ssb-memory-cycles", "rob-full-cycles", "stall-code-cycles", "uops"];
+        let mut units: Vec<Vec<String>> = names.iter().map(|n| vec![(*n).to_owned()]).collect();
+        modelled.order(&mut units);
+        let counters = crate::Counters::alike(3);
+        let grouping = crate::group(&counters, &["cycles"], &units).unwrap();
+        let group = |k: usize| -> Vec<&str> {
+            grouping.groups[k].events.iter().map(|&e| grouping.events[e].as_str()).collect()
+        };
+        assert_eq!(group(0), ["cycles", "ssb-memory-cycles", "stall-code-cycles"]);
+        assert_eq!(group(1), ["cycles", "rob-full-cycles", "loads"]);
+        assert_eq!(group(2), ["cycles", "uops"]);
+        // Half of the second group are waits, and none of the third.
+        assert_eq!(modelled.shares(&grouping), [4, 3, 1]);
+    }
 
     #[test]
     fn every_file_of_the_folder_is_embedded() {

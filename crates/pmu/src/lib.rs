@@ -37,7 +37,7 @@ mod table;
 
 pub use breakdown::{Breakdown, Cause, CpiParts};
 pub use core_events::{
-    CoreEvent, CoreEvents, HostCore, ModelledEvents, core_of, cores, modelled_events,
+    CoreEvent, CoreEvents, HostCore, Lumps, ModelledEvents, core_of, cores, modelled_events,
 };
 pub use counters::{Counter, Counters, Limit, Rule};
 pub use device::{Device, TermError, TermFormat};

@@ -56,6 +56,11 @@ impl Pieces {
         (normal.first()?.first()? > &0.0).then_some(Pieces { at_nodes, integrals, normal })
     }
 
+    /// How many numbers a fit has.
+    pub(super) fn numbers(&self) -> usize {
+        self.integrals.len()
+    }
+
     /// Fits the steps between neighbours. What is left at the nodes, the integral of what was
     /// explained, and how many numbers were fitted.
     pub(super) fn explain(&self, rates: &[f64]) -> (Vec<f64>, f64, usize) {

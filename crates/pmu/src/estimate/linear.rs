@@ -2,7 +2,7 @@
 
 use metrology::Estimate;
 
-use super::line::Line;
+use super::line::{Line, Turns};
 use super::{Counted, Estimator};
 use crate::{Grouping, Reading};
 
@@ -11,7 +11,14 @@ use crate::{Grouping, Reading};
 /// Its ± takes slices as drawn at random from the whole run (a ratio estimator's variance with the
 /// finite population taken off). One slice has no spread and leaves the ± unbounded.
 pub fn linear(grouping: &Grouping, readings: &[Reading], event: usize) -> Option<Counted> {
-    scaled(&Line::new(grouping, readings, event))
+    scaled(&Line::new(grouping, readings, &Turns::new(grouping, readings), event))
+}
+
+/// The same for all events, in the grouping's order.
+pub fn linear_totals(grouping: &Grouping, readings: &[Reading]) -> Vec<Option<Counted>> {
+    let turns = Turns::new(grouping, readings);
+    let one = |event| scaled(&Line::new(grouping, readings, &turns, event));
+    (0..grouping.events.len()).map(one).collect()
 }
 
 pub(super) fn scaled(line: &Line<'_>) -> Option<Counted> {
@@ -25,7 +32,7 @@ pub(super) fn scaled(line: &Line<'_>) -> Option<Counted> {
     }
     let rate = line.counted as f64 / counted;
     let residual = |place: usize| line.count(place).map(|count| count - rate * line.size(place));
-    let squares: f64 = (0..line.len()).filter_map(residual).map(|r| r * r).sum();
+    let squares: f64 = line.places().filter_map(residual).map(|r| r * r).sum();
     let count = n as f64;
     let expanded = all / counted;
     let unseen = (1.0 - counted / all).max(0.0);

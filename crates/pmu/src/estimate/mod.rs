@@ -21,7 +21,7 @@ mod series;
 mod tail;
 mod total;
 
-pub use linear::linear;
+pub use linear::{linear, linear_totals};
 pub use series::series;
 pub use total::{scaled_totals, totals};
 

@@ -16,7 +16,7 @@
 use super::around::around;
 use super::covariates::{Known, column, hats, others};
 use super::frame::Frame;
-use super::line::Line;
+use super::line::{Line, Turns};
 use super::mixture::{Column, Seen, Start, fit};
 use crate::{Grouping, Reading};
 
@@ -40,7 +40,7 @@ const STEPS_BLEND: usize = 60;
 ///
 /// With few slices, or nothing seen in them, rates are interpolated between neighbours.
 pub fn series(grouping: &Grouping, readings: &[Reading], event: usize) -> Option<Vec<f64>> {
-    let line = Line::new(grouping, readings, event);
+    let line = Line::new(grouping, readings, &Turns::new(grouping, readings), event);
     let groups: Vec<usize> = grouping.groups_of(event).collect();
     let frame = Frame::new(readings, &groups);
     let places: Vec<usize> = frame.nodes().map(|(place, _)| place).collect();

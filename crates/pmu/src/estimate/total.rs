@@ -7,7 +7,7 @@ use metrology::Estimate;
 use super::explain::Pieces;
 use super::frame::Frame;
 use super::integrate::{Integral, integrate};
-use super::line::Line;
+use super::line::{Line, Turns};
 use super::{Counted, Estimator, linear, tail};
 use crate::{Grouping, Reading};
 
@@ -18,6 +18,11 @@ const RARELY: usize = 5;
 /// With none in n of its slices, more than 3/n of all slices hold one with a chance of one in
 /// twenty.
 const RULE_OF_THREE: f64 = 3.0;
+/// Degrees of freedom that a number must be worth before it is fitted: where a few lumps make all of
+/// the spread, slopes would follow those lumps and call the rest explained.
+const FREEDOM_A_NUMBER: f64 = 2.0;
+/// Where the ± of few degrees of freedom and that of a known spread are made alike.
+const UPPER_POINT: f64 = 0.975;
 
 /// The totals of all events, in the grouping's order; `None` for what was never counted.
 ///
@@ -27,8 +32,10 @@ const RULE_OF_THREE: f64 = 3.0;
 /// - counted in fewer than six slices: linear scaling;
 /// - never seen in its slices: 0, bounded above by three in twenty of the bursts that the run's
 ///   other rarely seen events had, over the share of time;
-/// - else per cycle, or by regression on instructions per cycle, whichever has the smaller variance.
+/// - else per cycle, or by regression on instructions per cycle, whichever has the smaller variance;
+///   per cycle alone where few slices carry most of the spread.
 pub fn totals(grouping: &Grouping, readings: &[Reading]) -> Vec<Option<Counted>> {
+    let turns = Turns::new(grouping, readings);
     let mut frames: BTreeMap<Vec<usize>, (Frame, Option<Pieces>)> = BTreeMap::new();
     let mut bursts = Vec::new();
     let mut all: Vec<Option<Counted>> = Vec::with_capacity(grouping.events.len());
@@ -39,7 +46,7 @@ pub fn totals(grouping: &Grouping, readings: &[Reading]) -> Vec<Option<Counted>>
             let pieces = Pieces::new(&frame, readings, grouping.anchors);
             (frame, pieces)
         });
-        let line = Line::new(grouping, readings, event);
+        let line = Line::new(grouping, readings, &turns, event);
         let seen = line.seen();
         // What every slice shows is not rare, however few the slices are.
         if (1..=RARELY).contains(&seen) && seen < line.slices() {
@@ -54,10 +61,11 @@ pub fn totals(grouping: &Grouping, readings: &[Reading]) -> Vec<Option<Counted>>
 /// The totals of all events by linear scaling alone, for slices whose sizes say little; what was
 /// never seen is bounded as in [`totals`].
 pub fn scaled_totals(grouping: &Grouping, readings: &[Reading]) -> Vec<Option<Counted>> {
+    let turns = Turns::new(grouping, readings);
     let mut bursts = Vec::new();
     let mut all = Vec::with_capacity(grouping.events.len());
     for event in 0..grouping.events.len() {
-        let line = Line::new(grouping, readings, event);
+        let line = Line::new(grouping, readings, &turns, event);
         let seen = line.seen();
         // What every slice shows is not rare, however few the slices are.
         if (1..=RARELY).contains(&seen) && seen < line.slices() {
@@ -96,19 +104,28 @@ fn one(line: &Line, frame: &Frame, pieces: Option<&Pieces>) -> Option<Counted> {
     let rates: Vec<f64> =
         frame.nodes().map(|(place, size)| line.count(place).unwrap_or(0.0) / size).collect();
     let plain = integrate(frame, &rates);
-    let fitted = pieces.map(|pieces| regression(frame, pieces, &rates));
+    let fitted = pieces
+        .filter(|p| plain.degrees_of_freedom > FREEDOM_A_NUMBER * p.numbers() as f64)
+        .map(|pieces| regression(frame, pieces, &rates));
     let (estimator, best) = match fitted {
         Some(fitted) if fitted.variance < plain.variance => (Estimator::Regression, fitted),
         _ => (Estimator::PerCycle, plain),
     };
     let counts: Vec<f64> = frame.nodes().filter_map(|(place, _)| line.count(place)).collect();
     let beyond = tail::beyond(&counts, frame.share);
-    let estimate = Estimate {
-        value: best.value.max(line.counted as f64),
-        standard_uncertainty: (best.variance + beyond * beyond).sqrt(),
-        degrees_of_freedom: best.degrees_of_freedom,
-    };
+    let scale = (best.variance + beyond * beyond).sqrt();
+    let uncertainty = scale * wider(best.degrees_of_freedom);
+    let estimate = Estimate::known(best.value.max(line.counted as f64), uncertainty);
     Some(Counted { estimate, counted: line.counted, share: frame.share, slices: n, estimator })
+}
+
+/// How much farther Student's distribution reaches than the normal one. A spread that rests on few
+/// lumps is itself known badly, and lumps that were missed make it too small; so the u of a total is
+/// the one that leads to Student's 95 % by the normal factor, and five u mean as much for three lumps
+/// as for a thousand.
+fn wider(degrees_of_freedom: f64) -> f64 {
+    metrology::student_quantile(UPPER_POINT, degrees_of_freedom)
+        / metrology::normal_quantile(UPPER_POINT)
 }
 
 fn regression(frame: &Frame, pieces: &Pieces, rates: &[f64]) -> Integral {
@@ -128,6 +145,40 @@ fn regression(frame: &Frame, pieces: &Pieces, rates: &[f64]) -> Integral {
 /// What never being seen leaves possible.
 fn unseen(counted: Counted, burst: f64) -> Counted {
     let bound = RULE_OF_THREE / counted.share.max(f64::MIN_POSITIVE) * burst;
-    let estimate = Estimate::known(0.0, bound / metrology::normal_quantile(0.975));
+    let estimate = Estimate::known(0.0, bound / metrology::normal_quantile(UPPER_POINT));
     Counted { estimate, estimator: Estimator::Unseen, ..counted }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Counters, group};
+
+    #[test]
+    fn few_degrees_of_freedom_widen_as_students_distribution_does() {
+        assert!((wider(f64::INFINITY) - 1.0).abs() < 1e-9);
+        // 3.182 and 12.706 in tables, over 1.960.
+        assert!((wider(3.0) - 1.6237).abs() < 1e-3);
+        assert!((wider(1.0) - 6.4829).abs() < 1e-3);
+    }
+
+    #[test]
+    fn a_few_lumps_are_not_explained_by_slopes() {
+        let anchors = ["cycles", "instructions"];
+        let units = [vec!["waits".to_owned()], vec!["loads".to_owned()]];
+        let counters =
+            Counters { fixed: anchors.map(str::to_owned).to_vec(), ..Counters::alike(1) };
+        let grouping = group(&counters, &anchors, &units).unwrap();
+        let waits = |k: u64| if k.is_multiple_of(200) { 900 } else { 0 };
+        // Instructions fall where there are waits: a line of ten bends would follow each of them.
+        let reading = |k: u64| {
+            let (group, instructions) = ((k % 2) as usize, 2000 - waits(k) + k * 7919 % 97);
+            let count = if group == 0 { waits(k) } else { 7 };
+            Reading { group, round: k / 2, counts: vec![1000, instructions, count] }
+        };
+        let readings: Vec<Reading> = (0..1000).map(reading).collect();
+        let counted = totals(&grouping, &readings)[2].unwrap();
+        assert_eq!((counted.estimator, counted.counted), (Estimator::PerCycle, 4500));
+        assert!(counted.estimate.standard_uncertainty > 1500.0, "{counted:?}");
+    }
 }

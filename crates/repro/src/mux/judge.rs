@@ -5,9 +5,10 @@ use std::path::Path;
 use metrology::Coverage;
 use model::event::Event;
 use pmu::Grouping;
-use pmu::estimate::{Counted, linear, totals};
+use pmu::estimate::{Counted, linear_totals, totals};
 use pmu::schedule::Plan;
 
+use super::columns::Columns;
 use super::replay::{Sums, events_of, grouping, replay};
 use super::truth::{self, Question};
 use crate::context::Context;
@@ -83,12 +84,40 @@ pub fn groups_of(seed: u64) -> Result<Grouping, String> {
     grouping(MACHINE, &drawn(seed))
 }
 
-/// Every event that happened at all, estimated from turns of `slice` under a seed.
+/// The same events, those beside each other that come in lumps, and how many turns each group gets.
+///
+/// # Errors
+///
+/// They cannot be counted.
+pub fn lumps_of(seed: u64) -> Result<(Grouping, Vec<u32>), String> {
+    let mut units: Vec<Vec<String>> =
+        drawn(seed).iter().map(|event| vec![event.name().to_owned()]).collect();
+    let modelled = pmu::modelled_events().map_err(|e| e.to_string())?;
+    modelled.order(&mut units);
+    let events = units.iter().flatten().filter_map(|name| Event::named(name));
+    let groups = grouping(MACHINE, &events.collect::<Vec<Event>>())?;
+    let shares = modelled.shares(&groups);
+    Ok((groups, shares))
+}
+
+/// Every event that happened at all, estimated from turns of `slice` under a seed, as the modelled
+/// PMU takes them: more for what comes in lumps.
 ///
 /// # Errors
 ///
 /// The events cannot be counted.
 pub fn judge(sums: &Sums, slice: u64, seed: u64) -> Result<Vec<Judged>, String> {
+    let (grouping, shares) = lumps_of(seed)?;
+    let plan = Plan { shares, ..Plan::even(grouping.groups.len(), slice, seed) };
+    judge_plan(sums, &grouping, plan)
+}
+
+/// The same with as many turns for every group, as MPX and the kernel take them.
+///
+/// # Errors
+///
+/// The events cannot be counted.
+pub fn judge_even(sums: &Sums, slice: u64, seed: u64) -> Result<Vec<Judged>, String> {
     let grouping = groups_of(seed)?;
     judge_plan(sums, &grouping, Plan::even(grouping.groups.len(), slice, seed))
 }
@@ -101,12 +130,11 @@ pub fn judge(sums: &Sums, slice: u64, seed: u64) -> Result<Vec<Judged>, String> 
 pub fn judge_plan(sums: &Sums, grouping: &Grouping, plan: Plan) -> Result<Vec<Judged>, String> {
     let (readings, _) = replay(sums, grouping, plan);
     let ours = totals(grouping, &readings);
+    let linear = linear_totals(grouping, &readings);
     let mut judged = Vec::new();
     for (place, event) in events_of(grouping).into_iter().enumerate().skip(grouping.anchors) {
         let truth = sums.total(event) as f64;
-        let (Some(Some(ours)), Some(linear)) =
-            (ours.get(place).copied(), linear(grouping, &readings, place))
-        else {
+        let (Some(&Some(ours)), Some(&Some(linear))) = (ours.get(place), linear.get(place)) else {
             continue;
         };
         if truth > 0.0 {
@@ -163,19 +191,21 @@ pub const TRACES: [&str; 2] = ["applu", "art"];
 /// The slice of the traces' logs, and of turns on them.
 pub const TRACE_CYCLES: u64 = 500;
 
-/// Does something with the log of each trace.
+/// Does something with the log of each trace, `times` over: a trace is too short a program.
 ///
 /// # Errors
 ///
 /// A trace cannot be read, or what is done fails.
 pub fn each_trace<T>(
     context: &Context,
+    times: usize,
     mut act: impl FnMut(&str, &Sums) -> Result<T, String>,
 ) -> Result<Vec<(String, T)>, String> {
     let question = Question { slice: TRACE_CYCLES, ..Question::by_cycles(MACHINE) };
     let mut found = Vec::new();
     for name in TRACES {
         let columns = truth::replayed(context, name, question.clone())?;
+        let columns = Columns(columns.0.iter().map(|column| column.repeat(times)).collect());
         found.push((name.to_owned(), act(name, &Sums::new(&columns))?));
     }
     Ok(found)

@@ -25,6 +25,9 @@ use crate::run::{Task, sha256_hex};
 /// The slice of the log, in cycles.
 pub const LOG_CYCLES: u64 = 5_000;
 
+/// Raised when an event comes to count something else: older logs are then of no use.
+const DEFINITIONS: u32 = 2;
+
 /// What is logged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
@@ -209,6 +212,7 @@ pub fn logged(
     let mut key = context.key("mux-log", task, &[&question.machine, &question.mode], 1);
     if let Some(key) = key.as_object_mut() {
         key.insert("slice".to_owned(), json!([question.boundary, question.slice]));
+        key.insert("definitions".to_owned(), json!(DEFINITIONS));
         key.remove("seed");
     }
     let hash = sha256_hex(key.to_string().as_bytes());

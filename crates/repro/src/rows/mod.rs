@@ -60,7 +60,7 @@ pub const ROWS: &[Row] = &[
     Row { name: "model-agreement", run: model_agreement::run, smoke: Some(model_agreement::smoke) },
     Row { name: "model-speed", run: model_speed::run, smoke: None },
     Row { name: "model-accuracy", run: model_accuracy::run, smoke: None },
-    Row { name: "mux-total", run: mux_total::run, smoke: None },
+    Row { name: "mux-total", run: mux_total::run, smoke: Some(mux_total::smoke) },
     Row { name: "mux-kl", run: mux_kl::run, smoke: None },
     Row { name: "mux-series", run: mux_series::run, smoke: None },
     Row { name: "mux-sweep", run: mux_sweep::run, smoke: None },

@@ -9,8 +9,7 @@ use show::{Cell, Column, Row, Table, Tone, Unit};
 use crate::context::Context;
 use crate::hear;
 use crate::mux::judge::{
-    EVENTS, Judged, MACHINE, SLICE_CYCLES, TRACE_CYCLES, each_program, each_trace, judge, quantile,
-    seeds,
+    EVENTS, Judged, MACHINE, SLICE_CYCLES, each_program, judge, quantile, seeds,
 };
 use crate::mux::truth::Question;
 use crate::result::{Figure, RowResult};
@@ -42,22 +41,6 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
     fill(&mut result, &found, context.size_name(), SLICE_CYCLES);
     result.versions.insert("repro".to_owned(), json!(hear::version(context)?));
     result.seeds.insert("events and orders".to_owned(), json!(seeds));
-    Ok(result)
-}
-
-/// The same on traces of the repository, in shorter slices.
-#[allow(dead_code, reason = "misses goals on traces this short, so smoke does not run it yet")]
-pub(super) fn smoke(context: &Context) -> Result<RowResult, String> {
-    let seeds = seeds(context, SEEDS);
-    let found = each_trace(context, |_, sums| {
-        let mut judged = Vec::new();
-        for &seed in &seeds {
-            judged.extend(judge(sums, TRACE_CYCLES, seed)?);
-        }
-        Ok(judged)
-    })?;
-    let mut result = RowResult::default();
-    fill(&mut result, &found, "recorded", TRACE_CYCLES);
     Ok(result)
 }
 

@@ -6,7 +6,7 @@ use show::{Cell, Column, Row, Table, Tone, Unit};
 
 use crate::context::Context;
 use crate::hear;
-use crate::mux::judge::{MACHINE, each_program, each_trace, groups_of, seeds};
+use crate::mux::judge::{MACHINE, each_program, groups_of, seeds};
 use crate::mux::kl::{Distance, distances};
 use crate::mux::replay::{Sums, grouping};
 use crate::mux::truth::Question;
@@ -14,8 +14,6 @@ use crate::result::{Figure, RowResult};
 
 /// A round of two million cycles in ten slices.
 const SLICE_CYCLES: u64 = 200_000;
-/// The traces are a hundredth as long.
-const TRACE_SLICE_CYCLES: u64 = 2_000;
 const SEEDS: u64 = 3;
 /// Ours may exceed linear scaling's distance by so much before it is called worse.
 const WORSE: f64 = 0.01;
@@ -50,16 +48,6 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
     fill(&mut result, &found, context.size_name(), SLICE_CYCLES);
     result.versions.insert("repro".to_owned(), json!(hear::version(context)?));
     result.seeds.insert("orders".to_owned(), json!(seeds));
-    Ok(result)
-}
-
-/// On traces of the repository, in shorter rounds: whether ours is ever worse than linear.
-#[allow(dead_code, reason = "misses goals on traces this short, so smoke does not run it yet")]
-pub(super) fn smoke(context: &Context) -> Result<RowResult, String> {
-    let seeds = seeds(context, SEEDS);
-    let found = each_trace(context, |_, sums| of(sums, TRACE_SLICE_CYCLES, &seeds))?;
-    let mut result = RowResult::default();
-    fill(&mut result, &found, "recorded", TRACE_SLICE_CYCLES);
     Ok(result)
 }
 

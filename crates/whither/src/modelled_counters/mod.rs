@@ -40,8 +40,18 @@ pub(crate) struct Ask<'a> {
     pub(crate) counters: Option<u32>,
     pub(crate) slice: Option<Turn>,
     pub(crate) seed: u64,
-    /// Whether turns follow the spread that is observed.
-    pub(crate) adapts: bool,
+    pub(crate) shares: Shares,
+}
+
+/// How many turns groups get.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Shares {
+    /// As many as each other.
+    Even,
+    /// More where events come in lumps, as is known of the modelled core's.
+    Lumps,
+    /// More where events are seen to vary more.
+    Spread,
 }
 
 /// How long a turn is.
@@ -67,7 +77,7 @@ pub(crate) struct Turns {
     pub(crate) header: Header,
     /// Which anchor ends a slice.
     boundary: usize,
-    seed: u64,
+    plan: Plan,
 }
 
 fn failed(what: impl Into<String>) -> Failure {
@@ -105,8 +115,9 @@ impl Turns {
         }
         let counters = rationed(ask.machine, ask.counters)?;
         let mut units = units(ask.events, &anchors);
-        if ask.adapts {
-            pmu::modelled_events().map_err(|error| failed(error.to_string()))?.order(&mut units);
+        let modelled = pmu::modelled_events().map_err(|error| failed(error.to_string()))?;
+        if ask.shares != Shares::Even {
+            modelled.order(&mut units);
         }
         let grouping =
             group(&counters, &anchors, &units).map_err(|error| failed(error.to_string()))?;
@@ -121,7 +132,13 @@ impl Turns {
             groups: grouping.groups.iter().map(|group| group.events.clone()).collect(),
         };
         let boundary = grouping.find(boundary).unwrap_or(0);
-        Ok(Turns { grouping, header, boundary, seed: ask.seed })
+        let even = Plan::even(grouping.groups.len(), slice, ask.seed);
+        let shares = match ask.shares {
+            Shares::Even => even.shares.clone(),
+            Shares::Lumps | Shares::Spread => modelled.shares(&grouping),
+        };
+        let plan = Plan { shares, adapts: ask.shares == Shares::Spread, ..even };
+        Ok(Turns { grouping, header, boundary, plan })
     }
 }
 
@@ -191,10 +208,7 @@ pub(crate) fn run(
             settings: Settings::default(),
         },
         grouping: turns.grouping.clone(),
-        plan: Plan {
-            adapts: ask.adapts,
-            ..Plan::even(turns.grouping.groups.len(), turns.header.slice, turns.seed)
-        },
+        plan: turns.plan.clone(),
         boundary: turns.boundary,
         logs: folder.path().to_owned(),
     }));
@@ -234,8 +248,8 @@ mod tests {
 
     fn ask<'a>(machine: &'a Machine, events: &'a EventList, counters: Option<u32>) -> Ask<'a> {
         let machine_text = "";
-        let (slice, seed, adapts) = (None, 3, false);
-        Ask { program: &[], machine, machine_text, events, counters, slice, seed, adapts }
+        let (slice, seed, shares) = (None, 3, Shares::Even);
+        Ask { program: &[], machine, machine_text, events, counters, slice, seed, shares }
     }
 
     #[test]

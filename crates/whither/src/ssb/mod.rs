@@ -26,7 +26,7 @@ use vocab::Source;
 
 use crate::cli::{OnModel, SsbJob, Watched};
 use crate::failure::{ERROR, Failure, RUN_FAILED, passed_on};
-use crate::modelled_counters::{Ask, Received, Turns, run};
+use crate::modelled_counters::{Ask, Received, Shares, Turns, run};
 use crate::output::Output;
 use crate::stat::{Constants, constants};
 use account::{Account, Clock};
@@ -62,7 +62,7 @@ fn on_model(job: &SsbJob, on: &OnModel, output: &Output) -> Result<u8, Failure> 
         counters: on.turns.counters,
         slice: on.turns.slice.clone(),
         seed: on.turns.seed,
-        adapts: false,
+        shares: Shares::Even,
     };
     let turns = Turns::plan(&ask)?;
     let division = division(&on.breakdown, constants(&on.machine), &turns.grouping)?;

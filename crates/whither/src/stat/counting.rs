@@ -12,7 +12,7 @@ use super::measures::{Constants, Slices, measures};
 use super::native::Interval;
 use crate::cli::{StatJob, Subject};
 use crate::failure::{Failure, RUN_FAILED};
-use crate::modelled_counters::Turn;
+use crate::modelled_counters::{Shares, Turn};
 
 /// Sessions under way, one for each that is counted apart.
 pub(super) struct Counting {
@@ -49,7 +49,7 @@ impl Counting {
             ask.boundary.clone_from(&job.boundary);
             ask.counters = job.counters;
             ask.seed = job.seed;
-            ask.adapts = job.adapts;
+            ask.adapts = job.shares == Shares::Spread;
             ask.inherit = if job.inherits { Inherit::All } else { Inherit::No };
             let session = Session::open(&ask).map_err(|error| count_failure(&error))?;
             Ok(Apart { session, part: subject.part.clone(), events, places, last_ns: 0 })

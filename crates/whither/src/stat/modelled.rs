@@ -40,7 +40,7 @@ pub(super) fn program(
         counters: job.counters,
         slice: job.slice.clone(),
         seed: job.seed,
-        adapts: job.adapts,
+        shares: job.shares,
     };
     let turns = Turns::plan(&ask)?;
     let mut tally = Tally::new(job, machine, &turns.grouping);

@@ -91,9 +91,10 @@ pub(crate) struct StatArguments {
     /// Where the order of turns comes from
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// How many turns groups get
-    #[arg(long, value_name = "HOW", value_enum, default_value = "even")]
-    pub(crate) shares: SharesArgument,
+    /// How many turns groups get [default: even; on a modelled core more for waits, which come in
+    /// lumps]
+    #[arg(long, value_name = "HOW", value_enum)]
+    pub(crate) shares: Option<SharesArgument>,
     /// Leave turns to the kernel's own rotation
     #[arg(long, conflicts_with_all = ["slice", "machine", "shares"])]
     pub(crate) rotate: bool,

@@ -15,7 +15,7 @@ use super::whom::{Whom, whom};
 use crate::cli::arguments::{SharesArgument, StatArguments};
 use crate::failure::{Failure, RUN_FAILED};
 use crate::host_events;
-use crate::modelled_counters::Turn;
+use crate::modelled_counters::{Shares, Turn};
 
 /// A measurement, with every name resolved.
 #[derive(Debug)]
@@ -39,8 +39,7 @@ pub(crate) struct StatJob {
     /// The machine's event that turns are measured in, if they are.
     pub(crate) boundary: Option<Event>,
     pub(crate) seed: u64,
-    /// Whether turns follow the spread that is observed.
-    pub(crate) adapts: bool,
+    pub(crate) shares: Shares,
     pub(crate) rotates: bool,
     pub(crate) appends: bool,
     /// The modelled core and the text of its file.
@@ -98,7 +97,11 @@ pub(super) fn stat_job(arguments: StatArguments) -> Result<StatJob, Failure> {
         slice,
         boundary,
         seed: arguments.seed,
-        adapts: arguments.shares == SharesArgument::Spread,
+        shares: match arguments.shares {
+            Some(SharesArgument::Spread) => Shares::Spread,
+            None if machine.is_some() => Shares::Lumps,
+            Some(SharesArgument::Even) | None => Shares::Even,
+        },
         rotates: arguments.rotate,
         appends: arguments.append,
         machine,
