@@ -79,7 +79,7 @@ fn a_merge_that_is_cut_off_leaves_nothing_behind_after_the_next_start() {
     drop(writer);
     let mut writer = Writer::open(folder.path(), "h").unwrap();
     writer.resume(50).unwrap();
-    assert_eq!(files(&folder.path().join("h/000001"), "parquet"), 4 + 4 * 3 + 1);
+    assert_eq!(files(&folder.path().join("h/000001"), "parquet"), 4 + 4 * 4 + 1);
     assert_eq!(spelled(&load(&epochs(folder.path())[0])), before);
     assert_eq!(settle(&mut writer, 50), 1);
     assert_eq!(spelled(&load(&epochs(folder.path())[0])), before);
