@@ -67,7 +67,7 @@ fn files_and_folders_are_their_owners_alone() {
         }
         seen += 1;
     }
-    assert_eq!(seen, 3 + 1 + 1 + 5, "three folders, lock, manifest, five tables");
+    assert_eq!(seen, 3 + 1 + 1 + 6, "three folders, lock, manifest, six tables");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_killed_writer_leaves_a_gap_and_a_stopped_one_says_so() {
     let expected = [gap(90, "the writer ended without a word"), gap(20, "the writer was stopped")];
     assert_eq!(only_epoch(folder.path()).gaps(), expected);
     let files = std::fs::read_dir(folder.path().join("h/000001")).unwrap().count();
-    assert_eq!(files, 1 + 5, "what was not listed is gone");
+    assert_eq!(files, 1 + 6, "what was not listed is gone");
     assert_eq!(spelled(&load(folder.path())), spelled(&full(0)));
 }
 
