@@ -231,6 +231,9 @@ fn fill(result: &mut RowResult, found: &[Found], machine: &str, what: What, size
     result.ours.push(Figure::exact("low_confidence_pct", 100.0 * all.low / all.all));
     if let Some(marked) = all.marked() {
         result.ours.push(Figure::exact("off_marked_low_pct", marked));
+        let (off, low) = all.off;
+        let by_number = 100.0 * low as f64 / off.max(1) as f64;
+        result.ours.push(Figure::exact("off_marked_low_by_number_pct", by_number));
     }
     if what == What::Instructions {
         result.ours.push(Figure::exact("floor_5_pct", all.floor_share(0)));
