@@ -59,25 +59,26 @@ pub(crate) fn lines(parts: &[Part], width: usize) -> Vec<String> {
     text
 }
 
-/// One side, from the axis outwards. A part is named on the line in the middle of it.
+/// One side, from the axis outwards. A part is named on the line in the middle of it. One of less
+/// than half a line is not drawn, wherever it lies; what such ones come to lengthens the next.
 fn side_lines(parts: &[&Part], a_line: f64, width: usize, small: &mut Vec<String>) -> Vec<String> {
     let mut lines = Vec::new();
     let (mut sum, mut drawn, mut fills) = (0.0, 0, 0);
     for part in parts {
         let label = label(part, width.saturating_sub(WIDTH + 20).max(20));
         sum += part.share.abs();
-        let end = (sum / a_line).round() as usize;
-        let count = end.saturating_sub(drawn);
-        if count == 0 {
+        if part.share.abs() < a_line / 2.0 {
             small.push(label);
             continue;
         }
+        let end = (sum / a_line).round() as usize;
+        let count = end.saturating_sub(drawn).max(1);
         let fill = FILLS.get(fills % FILLS.len()).copied().unwrap_or("█").repeat(WIDTH);
         for line in 0..count {
             let label = if line == count / 2 { label.as_str() } else { "" };
             lines.push(format!("{:>7} │ {fill}  {label}", "").trim_end().to_owned());
         }
-        drawn = end;
+        drawn += count;
         fills += 1;
     }
     lines
@@ -117,6 +118,20 @@ mod tests {
         assert!(place("b +40.0 %") < place("a +75.0 %") && place("a +75.0 %") < axis);
         assert!(place("c -15.0 %") > axis);
         assert!(lines.last().unwrap().contains("too small to draw: d +0.1 %"));
+    }
+
+    /// Between two lines or on one: what is drawn is never smaller than what is not.
+    #[test]
+    fn of_two_small_parts_it_is_never_the_smaller_that_is_drawn() {
+        let all = [part("a", 0.5), part("b", 0.018), part("c", 0.028), part("d", 0.004)];
+        let lines = lines(&[&all[..], &[part("e", 0.45)]].concat(), 80);
+        let is_drawn =
+            |name: &str| lines.iter().any(|line| line.contains('│') && line.contains(name));
+        assert_eq!(
+            ["a +", "b +", "c +", "d +", "e +"].map(is_drawn),
+            [true, false, true, false, true]
+        );
+        assert!(lines.last().unwrap().ends_with("too small to draw: b +1.8 %, d +0.4 %"));
     }
 
     #[test]
