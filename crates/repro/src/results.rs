@@ -38,8 +38,8 @@ pub fn write(docs: &Path, page: &Page, rows: &[Finished<'_>], size: &str) -> Res
 
 fn document(page: &Page, rows: &[Finished<'_>], size: &str) -> String {
     let mut out = format!(
-        "# Results\n\nWritten by `repro all --write`; no figure here is typed by hand. \
-         Inputs at {size} size.\n\n- Machine: {}\n- Date: {}\n- repro {}\n\n",
+        "# Results\n\nWritten by `repro all --write`; no figure in a table is typed by hand; what \
+         stands below a missed goal quotes earlier runs. Inputs at {size} size.\n\n- Machine: {}\n- Date: {}\n- repro {}\n\n",
         Machine::this().text(),
         today(),
         env!("CARGO_PKG_VERSION")
