@@ -12,34 +12,45 @@ use crate::units::branch::{Branch, Predictor};
 use crate::units::memory::Memory;
 use crate::uop::Flow;
 
-/// What a block needs for warming, a cache line of the host for each.
+/// What a block needs for warming, two to a cache line of the host.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
+#[repr(align(32))]
 struct Outline {
     /// Where it starts.
     first: u64,
-    /// Its last instruction: where that is, where it may go, and what follows it.
-    last: u64,
+    /// Where its last instruction may go.
     target: u64,
-    next: u64,
     /// The place of its first offset.
     offsets: u32,
     count: u16,
+    /// How far from the start its last instruction lies, and what follows it: blocks end at pages.
+    last: u16,
+    next: u16,
     /// Lines of code that it reaches into beyond the first.
     more_lines: u8,
     flow: Flow,
 }
 
+const _: () = assert!(size_of::<Outline>() == 32);
+
 const NOTHING: Outline = Outline {
     first: 0,
-    last: 0,
     target: 0,
-    next: 0,
     offsets: 0,
     count: 0,
+    last: 0,
+    next: 0,
     more_lines: 0,
     flow: Flow::Next,
 };
+
+impl Outline {
+    /// An address so far from the start.
+    #[inline]
+    fn at(&self, offset: u16) -> u64 {
+        self.first.wrapping_add(u64::from(offset))
+    }
+}
 
 /// Lines of code that are kept, more than caches of decoded code hold; a power of two.
 const PASSED: usize = 4096;
@@ -191,19 +202,19 @@ impl Warmer {
         let shift = self.memory.line_shift();
         let last_byte = last.pc.wrapping_add(u64::from(last.len).max(1) - 1);
         let lines = (last_byte >> shift).saturating_sub(first.pc >> shift);
+        let offset = |pc: u64| pc.wrapping_sub(first.pc) as u16;
         let outline = Outline {
             first: first.pc,
-            last: last.pc,
             target: last.target,
-            next: last.next(),
             offsets: self.offsets.len() as u32,
             count: instructions.len() as u16,
+            last: offset(last.pc),
+            next: offset(last.next()),
             // Blocks end at pages; strays must not run on for ever.
             more_lines: lines.min(64) as u8,
             flow: last.flow,
         };
-        let offset = |instruction: &StaticInstruction| instruction.pc.wrapping_sub(first.pc) as u16;
-        self.offsets.extend(instructions.iter().map(offset));
+        self.offsets.extend(instructions.iter().map(|instruction| offset(instruction.pc)));
         let place = id.0 as usize;
         if self.outlines.len() <= place {
             self.outlines.resize(place + 1, NOTHING);
@@ -216,13 +227,14 @@ impl Warmer {
     pub(crate) fn settle(&mut self, next: u64) {
         let Some(place) = self.open.take() else { return };
         let outline = &self.outlines[place as usize];
-        let taken = outline.flow.is_taken(next, outline.next, outline.target);
+        let straight = outline.at(outline.next);
+        let taken = outline.flow.is_taken(next, straight, outline.target);
         let branch = Branch {
-            pc: outline.last,
+            pc: outline.at(outline.last),
             flow: outline.flow,
             taken,
             target: next,
-            next: outline.next,
+            next: straight,
         };
         let verdict = self.predictor.observe(&branch);
         self.branches.mispredicted += u64::from(verdict.mispredicted);
@@ -278,7 +290,7 @@ impl Warmer {
                 true => self.offsets.get(outline.offsets as usize + usize::from(place)).copied(),
                 false => None,
             };
-            let pc = outline.first.wrapping_add(u64::from(offset.unwrap_or(0)));
+            let pc = outline.at(offset.unwrap_or(0));
             if after.first().is_some_and(|next| next.instruction == place) {
                 let mine = Accesses::of(&mut left, place);
                 self.touch_often(pc, mine);

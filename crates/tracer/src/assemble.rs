@@ -99,46 +99,53 @@ impl Assembler {
         self.listener.ended();
     }
 
-    /// A block begins.
-    ///
-    /// The common case ends in the call to the listener, so that nothing is saved around it.
+    /// A block begins. What is done with one that is only noted calls nothing and saves nothing.
     #[inline]
     pub fn begin(&mut self, block: &'static LiveBlock) {
-        if self.noted.is_on() {
-            if self.noted.note(block) {
-                self.count_noted();
-            }
-            return;
+        if !self.noted.is_on() {
+            return self.begin_told(block);
         }
-        match self.pending {
-            Some(pending) if !block.is_repeat && !self.is_told && pending.id.0 < self.known => {
-                let is_whole = if pending.goes_anywhere {
-                    pending.could_touch_until(self.floor)
-                } else {
-                    // Without a decision in between: which of the two is as hard to guess for the host
-                    // as the program's branches are.
-                    (block.start == pending.end) | (block.start == pending.target)
-                };
-                if is_whole {
-                    self.pending = Some(block);
-                    self.base = 0;
-                    self.floor = 0;
-                    if self.idle.is_on() {
-                        if self.idle.count(pending.id, pending.len) {
-                            self.wake();
-                        }
-                        return;
-                    }
-                    if self.idle.is_time_to_ask(pending.len) {
-                        return self.tell_and_ask(pending);
-                    }
-                    let last = std::mem::take(&mut self.last);
-                    let accesses = self.accesses.get(1..=last).unwrap_or_default();
-                    return self.listener.executed(pending.id, pending.len, accesses);
-                }
-                self.begin_slowly(block);
-            }
-            _ => self.begin_slowly(block),
+        if self.noted.note(block) {
+            self.count_noted();
+        }
+    }
+
+    /// A block begins that the listener hears of, or that is counted at once.
+    ///
+    /// The common case ends in the call to the listener, so that nothing is saved around it.
+    #[inline(never)]
+    fn begin_told(&mut self, block: &'static LiveBlock) {
+        let Some(pending) = self.pending else { return self.begin_slowly(block) };
+        if block.is_repeat || self.is_told || pending.id.0 >= self.known {
+            return self.begin_slowly(block);
+        }
+        let is_whole = match pending.goes_anywhere {
+            true => pending.could_touch_until(self.floor),
+            false => pending.leads_to(block.start),
+        };
+        if !is_whole {
+            return self.begin_slowly(block);
+        }
+        self.pending = Some(block);
+        self.base = 0;
+        self.floor = 0;
+        if self.idle.is_on() {
+            return self.count_one(pending);
+        }
+        if self.idle.is_time_to_ask(pending.len) {
+            return self.tell_and_ask(pending);
+        }
+        let last = std::mem::take(&mut self.last);
+        let accesses = self.accesses.get(1..=last).unwrap_or_default();
+        self.listener.executed(pending.id, pending.len, accesses);
+    }
+
+    /// A block ran whole while the listener idled.
+    #[inline(never)]
+    fn count_one(&mut self, block: &'static LiveBlock) {
+        self.idle.count(block.id);
+        if self.idle.add(u64::from(block.len)) {
+            self.wake();
         }
     }
 
@@ -159,24 +166,26 @@ impl Assembler {
     #[inline(never)]
     fn count_noted(&mut self) {
         let count = self.noted.take();
+        let (mut counted, mut longest) = (0, 0);
         for place in 0..count {
             let (Some(next), Some(pending)) = (self.noted.get(place), self.pending) else { break };
             if next.is_repeat && next.start == pending.last {
                 self.base = pending.len - 1;
                 continue;
             }
-            // Without decisions that would be as hard to guess as the program's.
-            let is_whole = pending.goes_anywhere
-                | (next.start == pending.end)
-                | (next.start == pending.target);
+            let is_whole = pending.goes_anywhere | pending.leads_to(next.start);
             if is_whole & (pending.id.0 < self.known) {
-                self.idle.count(pending.id, pending.len);
+                self.idle.count(pending.id);
+                counted += u64::from(pending.len);
             } else {
                 self.finish_noted(pending, next.start, is_whole);
             }
+            longest = longest.max(next.len);
             self.pending = Some(next);
             self.base = 0;
         }
+        self.idle.add(counted);
+        self.noted.lengthen(longest);
         self.floor = 0;
         self.last = 0;
         if self.idle.is_on() {
@@ -233,7 +242,7 @@ impl Assembler {
         let is_whole = if block.goes_anywhere {
             self.is_told || block.could_touch_until(self.floor)
         } else {
-            next == block.end || next == block.target
+            block.leads_to(next)
         };
         if !is_whole {
             return self.finish_cut(block, next);
@@ -287,13 +296,16 @@ impl Assembler {
         }
     }
 
+    /// Whether blocks are only noted, and memory is not looked at.
+    #[inline]
+    pub fn is_noting(&self) -> bool {
+        self.noted.is_on()
+    }
+
     /// Whether the listener idles; if so, that an instruction touched memory is noted, since it tells
-    /// how far its block came, and so is the line.
+    /// how far its block came, and so is the line. Not to be asked where blocks are only noted.
     #[inline]
     pub fn idles_past(&mut self, instruction: u16, address: u64) -> bool {
-        if self.noted.is_on() {
-            return true;
-        }
         if !self.idle.is_on() {
             return false;
         }
@@ -321,14 +333,23 @@ impl Assembler {
             self.last += 1;
             self.accesses[self.last % CAPACITY] = Access { address, instruction, size, is_store };
         } else {
-            self.touch_slowly(piece, instruction);
+            let Piece { address, size, is_store, is_atomic, .. } = piece;
+            self.touch_slowly(instruction, address, size, is_store, is_atomic);
         }
     }
 
+    /// Takes what a piece is made of one by one: as a whole it would be written to memory before it
+    /// is known whether this is needed.
     #[cold]
     #[inline(never)]
-    fn touch_slowly(&mut self, piece: Piece, instruction: u16) {
-        let Piece { address, size, is_store, is_atomic, .. } = piece;
+    fn touch_slowly(
+        &mut self,
+        instruction: u16,
+        address: u64,
+        size: u8,
+        is_store: bool,
+        is_atomic: bool,
+    ) {
         let access = Access { address, instruction, size, is_store };
         let is_another = instruction >= self.floor;
         if !is_another && !self.may_touch_more(instruction, size) {

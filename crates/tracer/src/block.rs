@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hint::select_unpredictable;
 
 use model::stream::{BlockId, Code, StaticBlock};
 
@@ -87,6 +88,13 @@ impl LiveBlock {
         let mut rest = self.touches.iter().skip(usize::from(accesses_end));
         let faulted = rest.position(|touch| touch.is_sure);
         (faulted.map_or(self.len, |after| accesses_end + after as u16), true)
+    }
+
+    /// Whether the block goes to an address by itself, if its bytes tell. Without a decision in
+    /// between: which way it goes is as hard to guess for the host as for the program's own machine.
+    #[inline]
+    pub fn leads_to(&self, next: u64) -> bool {
+        next == select_unpredictable(next == self.end, self.end, self.target)
     }
 
     /// Whether the block may have run to its end if the last instruction that touched memory is the

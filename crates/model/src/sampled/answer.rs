@@ -3,7 +3,7 @@
 use metrology::{Coverage, Estimate};
 
 use super::features::rates;
-use super::observed::{Observed, fit};
+use super::observed::{Fitted, Observed};
 use super::{Phase, SampledCore};
 use crate::core::{Account, Accounting, Sampling};
 use crate::event::{Counts, Event, STATIC};
@@ -12,9 +12,9 @@ impl SampledCore {
     /// How often each static instruction ran, timed or not: exact.
     pub fn runs(&self) -> Vec<u64> {
         let mut steps = self.steps.clone();
-        for (block, &runs) in self.core.program().blocks.iter().zip(&self.block_runs) {
-            steps[block.first as usize] += runs as i64;
-            steps[(block.first + block.count) as usize] -= runs as i64;
+        for block in &self.blocks {
+            steps[block.first as usize] += block.runs as i64;
+            steps[(block.first + block.count) as usize] -= block.runs as i64;
         }
         running_sums(&steps)
     }
@@ -25,8 +25,7 @@ impl SampledCore {
     }
 
     /// The estimated count of an event over the whole run; none with fewer than two windows, unless
-    /// everything was timed. It may rest on a little fewer windows than there are, until
-    /// `settle_all`.
+    /// everything was timed. Until `settle_all` it may rest on fewer windows than there are.
     pub fn estimate(&self, event: Event) -> Option<Estimate> {
         if event == Event::Instructions {
             return Some(Estimate::exact(self.instructions as f64));
@@ -113,14 +112,28 @@ impl SampledCore {
     }
 
     pub(super) fn fit_now(&mut self) {
-        self.fitted = fit(&self.strata, &self.prior);
-        self.fit_at = self.strata.len() + 1 + self.strata.len() / 8;
+        self.fitted = Fitted::new(&self.strata, &self.prior);
+        self.fit_all_at = self.strata.len() + self.strata.len() / 2;
+    }
+
+    /// Fits what says how long strata should be: the cycles, and now and then all, which takes a
+    /// hundred times as long.
+    pub(super) fn fit_on(&mut self) {
+        let count = self.strata.len();
+        match &mut self.fitted {
+            Some(fitted) if count < self.fit_all_at => {
+                fitted.renew(Event::Cycles, &self.strata, &self.prior);
+            }
+            _ => self.fit_now(),
+        }
+        self.fit_at = count + 1 + count / 8;
     }
 
     /// Adds up what depends on the code alone.
     pub(super) fn add_fixed(&mut self) {
         let mut totals = [0; STATIC];
-        for (block, &runs) in self.core.program().blocks.iter().zip(&self.block_runs) {
+        for (block, counted) in self.core.program().blocks.iter().zip(&self.blocks) {
+            let runs = counted.runs;
             let sums = totals.iter_mut().zip(&block.counts);
             sums.for_each(|(total, &count)| *total += runs * u64::from(count));
         }

@@ -13,7 +13,8 @@
 //! ```
 //!
 //! Some windows are warmed for longer and then looked at again as if they had not been (`recalled`).
-//! If that shows something else, warming is too short for this program and is made longer (`warmth`).
+//! If that shows something else, warming is too short for this program and is made longer; if half of
+//! it would have shown the same, it is made shorter (`warmth`).
 
 mod answer;
 mod features;
@@ -39,7 +40,7 @@ use observed::{Fitted, Observed};
 use plan::Stratum;
 use recalled::Recalled;
 use regression::Prior;
-use warmth::Warmth;
+use warmth::{HALVES_FIRST, Warmth};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
@@ -75,20 +76,22 @@ pub struct SampledCore {
     /// What this stratum showed, until it is over.
     window: Option<Observed>,
     strata: Vec<Observed>,
-    /// How long warming is, and what longer warming shows.
+    /// How long warming is, in halves of what it began with, and what longer warming shows.
     warmth: Warmth,
+    half_instructions: u64,
     /// In a stratum that is warmed for longer: the units before that, and what ran since it would
     /// have begun had it been as short as usual.
     before: Option<Box<Units>>,
     recalled: Option<Recalled>,
     windows: u64,
     fitted: Option<Fitted>,
-    /// How many strata there must be for the fit to be made again.
+    /// How many strata there must be for the fit to be made again, and for all events.
     fit_at: usize,
+    fit_all_at: usize,
     /// What was counted in the stretch that was timed whole, once it is over.
     certain: Option<Counts>,
     /// How often each block ran whole, and as in an account the steps of what ran in part.
-    block_runs: Vec<u64>,
+    blocks: Vec<Counted>,
     steps: Vec<i64>,
     /// What depends on the code alone, and after how many instructions it was added up.
     fixed: (u64, [u64; STATIC]),
@@ -96,7 +99,17 @@ pub struct SampledCore {
     /// Instructions of code that was never timed, when that was last looked at.
     unseen: u64,
     dice: u64,
-    first_pcs: Vec<u64>,
+}
+
+/// What is looked at whenever a block runs, together so that it is one place of the host's caches.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    /// Runs to its end.
+    runs: u64,
+    /// Where it starts, as an address and in the program, and how many instructions it has.
+    pc: u64,
+    first: u32,
+    count: u32,
 }
 
 impl SampledCore {
@@ -118,20 +131,21 @@ impl SampledCore {
             window: None,
             strata: Vec::new(),
             warmth: Warmth::new(),
+            half_instructions: plan.warm_instructions / HALVES_FIRST,
             before: None,
             recalled: None,
             windows: 0,
             fitted: None,
             fit_at: 2,
+            fit_all_at: 2,
             certain: None,
-            block_runs: Vec::new(),
+            blocks: Vec::new(),
             steps: Vec::new(),
             fixed: (0, [0; STATIC]),
             fixed_before: [0; STATIC],
             unseen: 0,
             // Seeds that follow each other must not roll alike.
             dice: (plan.seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xd6e8_feb8_6659_fd93) | 1,
-            first_pcs: Vec::new(),
             plan,
         }
     }
@@ -167,9 +181,9 @@ impl SampledCore {
 
     #[inline]
     fn count_run(&mut self, id: BlockId, ran: u16) {
-        let Some(block) = self.core.program().blocks.get(id.0 as usize) else { return };
+        let Some(block) = self.blocks.get_mut(id.0 as usize) else { return };
         if u32::from(ran) >= block.count {
-            self.block_runs[id.0 as usize] += 1;
+            block.runs += 1;
         } else {
             self.steps[block.first as usize] += 1;
             self.steps[block.first as usize + usize::from(ran)] -= 1;
@@ -181,23 +195,23 @@ impl CoreListener for SampledCore {
     fn translated(&mut self, id: BlockId, block: &StaticBlock) {
         self.core.translated(id, block);
         let program = self.core.program();
-        if let Some(at) = program.blocks.get(id.0 as usize) {
-            let (first, end) = (at.first as usize, (at.first + at.count) as usize);
-            self.warmer.learn(id, program.instructions.get(first..end).unwrap_or_default());
-        }
+        let Some(at) = program.blocks.get(id.0 as usize) else { return };
+        let (first, end) = (at.first as usize, (at.first + at.count) as usize);
+        self.warmer.learn(id, program.instructions.get(first..end).unwrap_or_default());
         let place = id.0 as usize;
-        if self.first_pcs.len() <= place {
-            self.first_pcs.resize(place + 1, 0);
-            self.block_runs.resize(place + 1, 0);
+        if self.blocks.len() <= place {
+            self.blocks.resize(place + 1, Counted::default());
         }
-        self.first_pcs[place] = block.instructions.first().map_or(0, |code| code.pc);
+        let pc = block.instructions.first().map_or(0, |code| code.pc);
+        let counted = &mut self.blocks[place];
+        *counted = Counted { pc, first: at.first, count: at.count, ..*counted };
         self.steps.resize(self.core.program().instructions.len() + 1, 0);
     }
 
     #[inline]
     fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
         if self.in_stratum >= self.turns_at {
-            let Some(&pc) = self.first_pcs.get(id.0 as usize) else { return };
+            let Some(&Counted { pc, .. }) = self.blocks.get(id.0 as usize) else { return };
             while self.in_stratum >= self.turns_at {
                 self.turn(pc);
             }
@@ -240,8 +254,8 @@ impl CoreListener for SampledCore {
 
     fn ran(&mut self, runs: &[(BlockId, u32)], instructions: u64) {
         for &(id, times) in runs {
-            if let Some(sum) = self.block_runs.get_mut(id.0 as usize) {
-                *sum += u64::from(times);
+            if let Some(block) = self.blocks.get_mut(id.0 as usize) {
+                block.runs += u64::from(times);
             }
         }
         self.instructions += instructions;
@@ -278,7 +292,7 @@ impl CoreListener for SampledCore {
         self.warmth.begin_anew();
         self.strata.clear();
         self.fitted = None;
-        self.fit_at = 2;
+        (self.fit_at, self.fit_all_at) = (2, 2);
         self.certain = Some(Counts::default());
         self.instructions = 0;
         self.fixed = (0, [0; STATIC]);

@@ -88,22 +88,31 @@ pub(super) struct Fitted {
     pub(super) rates: Box<[Rate]>,
 }
 
-/// Fits every event. None with fewer windows than tell anything.
-pub(super) fn fit(strata: &[Observed], prior: &Prior) -> Option<Fitted> {
-    let windows = strata.iter().filter(|s| s.has_window()).count();
-    if windows < 2 {
+impl Fitted {
+    /// Fits every event. None with fewer windows than tell anything.
+    pub(super) fn new(strata: &[Observed], prior: &Prior) -> Option<Fitted> {
+        let regression = regression(strata, prior)?;
+        let one = |&event: &Event| of_event(strata, &regression, prior, event);
+        Some(Fitted { rates: Event::ALL.iter().map(one).collect() })
+    }
+
+    /// Fits one event anew.
+    pub(super) fn renew(&mut self, event: Event, strata: &[Observed], prior: &Prior) {
+        let rate = self.rates.get_mut(event as usize);
+        if let (Some(rate), Some(regression)) = (rate, regression(strata, prior)) {
+            *rate = of_event(strata, &regression, prior, event);
+        }
+    }
+}
+
+fn regression(strata: &[Observed], prior: &Prior) -> Option<Regression> {
+    let timed = || strata.iter().filter(|s| s.has_window());
+    if timed().count() < 2 {
         return None;
     }
-    let timed = || strata.iter().filter(|s| s.has_window());
     let noise = noise(strata, |s| s.rate(Event::Cycles) - product(&s.window, &prior.cycles));
     let weighted = timed().map(|s| (s.stands_for, &s.window));
-    let regression = Regression::new(weighted, noise, &prior.scale);
-    let nothing = [0.0; FEATURES];
-    let one = |event: Event| {
-        let begin = if event == Event::Cycles { &prior.cycles } else { &nothing };
-        of_event(strata, &regression, begin, event)
-    };
-    Some(Fitted { rates: Event::ALL.iter().map(|&event| one(event)).collect() })
+    Some(Regression::new(weighted, noise, &prior.scale))
 }
 
 /// The variance of something over the windows, times their mean weight.
@@ -115,7 +124,9 @@ fn noise(strata: &[Observed], of: impl Fn(&Observed) -> f64) -> f64 {
     squares / timed().count().max(1) as f64
 }
 
-fn of_event(strata: &[Observed], regression: &Regression, begin: &Features, event: Event) -> Rate {
+fn of_event(strata: &[Observed], regression: &Regression, prior: &Prior, event: Event) -> Rate {
+    let nothing = [0.0; FEATURES];
+    let begin = if event == Event::Cycles { &prior.cycles } else { &nothing };
     let timed = || strata.iter().filter(|s| s.has_window());
     let mut products = [0.0; FEATURES];
     for s in timed() {

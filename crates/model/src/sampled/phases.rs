@@ -4,6 +4,7 @@ use super::features::{Features, features, rates};
 use super::observed::{Observed, STRATA_MAX, halve, rates_of};
 use super::plan::{STRATA_LEAST, Stratum};
 use super::recalled::Recalled;
+use super::warmth::HALVES_FIRST;
 use super::{Phase, SampledCore};
 
 impl SampledCore {
@@ -19,8 +20,9 @@ impl SampledCore {
 
     pub(super) fn begin_stratum(&mut self) {
         let mut dice = self.dice;
-        let long_every = self.warmth.long_every();
-        self.stratum = Stratum::new(&self.plan, self.about, long_every, || roll(&mut dice));
+        let (first, every) = (HALVES_FIRST * self.half_instructions, self.warmth.long_every());
+        let roll = || roll(&mut dice);
+        self.stratum = Stratum::new(&self.plan, self.about, first, every, roll);
         self.dice = dice;
         self.in_stratum = 0;
         self.window = None;
@@ -60,7 +62,7 @@ impl SampledCore {
             }
             Phase::Reach => {
                 if let Some(units) = self.before.take() {
-                    self.recalled = Some(Recalled::new(*units));
+                    self.recalled = Some(Recalled::new(units));
                 }
                 if self.in_stratum < self.stratum.warm {
                     self.turns_at = self.stratum.warm;
@@ -154,10 +156,10 @@ impl SampledCore {
         self.strata.push(observed);
         if self.strata.len() >= STRATA_MAX {
             halve(&mut self.strata);
-            self.fit_at = 2;
+            (self.fit_at, self.fit_all_at) = (2, 2);
         }
         if self.strata.len() >= self.fit_at {
-            self.fit_now();
+            self.fit_on();
             self.adapt();
         }
     }

@@ -5,12 +5,13 @@
 pub struct Plan {
     /// Instructions at the start that are all timed.
     pub certain_instructions: u64,
-    /// Instructions measured in a window.
+    /// Instructions measured in a window; in long strata more.
     pub window_instructions: u64,
     /// Instructions timed before each window and not measured.
     pub prime_instructions: u64,
     /// Instructions warmed before most windows of strata that are much longer; the rest of such
-    /// strata is skipped. Doubled while windows that are warmed for longer show something else.
+    /// strata is skipped. Doubled while windows that are warmed for longer show something else, and
+    /// halved where half is proved to do.
     pub warm_instructions: u64,
     /// The smallest stratum.
     pub stratum_instructions: u64,
@@ -43,10 +44,19 @@ impl Default for Plan {
 pub(super) const STRATA_LEAST: u64 = 100;
 /// Strata so many times longer than what must be warmed are skipped for the rest.
 const SKIPPED_FROM: u64 = 5;
-/// Some skipped strata are warmed for so many times as long.
-pub(super) const LONGER: u64 = 4;
+/// Some skipped strata are warmed for so many times as long, or as long as warming began with.
+const LONGER: u64 = 4;
 /// So many times what is warmed reaches the outer caches before that.
 const OUTER: u64 = 2;
+/// In skipped strata a window is one part in so many, within so many times the usual: what is warmed
+/// before it costs more than it does, and a longer one differs less from its stratum.
+const WINDOW_PART: u64 = 80;
+const WINDOW_TIMES_MAX: u64 = 3;
+
+/// How long before a window that is warmed for so many instructions the outer caches are reached.
+pub(super) fn reaching(warm: u64) -> u64 {
+    warm + OUTER * warm
+}
 
 /// Where the parts of one stratum lie, counted from its start.
 ///
@@ -74,28 +84,28 @@ pub(super) struct Stratum {
 
 impl Stratum {
     /// Lays a stratum of about `length` out at random. One in `long_every` that are skipped is warmed
-    /// for longer.
+    /// for longer than warming is now or was `at_first`.
     pub(super) fn new(
         plan: &Plan,
         length: u64,
+        at_first: u64,
         long_every: u64,
         mut roll: impl FnMut() -> u64,
     ) -> Stratum {
-        let timed = plan.prime_instructions + plan.window_instructions;
         let is_skipped = length >= SKIPPED_FROM * plan.warm_instructions;
+        let usual = plan.window_instructions;
+        let window = match is_skipped {
+            true => (length / WINDOW_PART).clamp(usual, WINDOW_TIMES_MAX * usual),
+            false => usual,
+        };
+        let timed = plan.prime_instructions + window;
         // No window lies so early that it could not be warmed or primed before, so where strata
         // begin must be left to chance: else some instructions could never be met.
         let length = length * 3 / 4 + roll() % (length / 2).max(1);
         let lay = |least: u64, roll: u64| {
             let prime = least + roll % length.saturating_sub(least + timed).max(1);
             let measure = prime + plan.prime_instructions;
-            Stratum {
-                length,
-                prime,
-                measure,
-                end: measure + plan.window_instructions,
-                ..Stratum::default()
-            }
+            Stratum { length, prime, measure, end: measure + window, ..Stratum::default() }
         };
         if !is_skipped {
             return lay(0, roll());
@@ -103,11 +113,12 @@ impl Stratum {
         let is_long = roll().is_multiple_of(long_every);
         let stratum = lay(LONGER * plan.warm_instructions, roll());
         let before = |warming: u64| {
-            let warm = stratum.prime.saturating_sub(warming);
-            (warm.saturating_sub(OUTER * warming), warm)
+            let from = |instructions| stratum.prime.saturating_sub(instructions);
+            (from(reaching(warming)), from(warming))
         };
         let usual = before(plan.warm_instructions);
-        let (reach, warm) = if is_long { before(LONGER * plan.warm_instructions) } else { usual };
+        let longer = LONGER * plan.warm_instructions.max(at_first);
+        let (reach, warm) = if is_long { before(longer) } else { usual };
         let recall = is_long.then_some(usual.0);
         Stratum { reach, warm, recall, is_skipped: true, ..stratum }
     }

@@ -9,6 +9,7 @@
 //! dozen tell a bias of a fraction of a per cent, where windows apart would take thousands.
 
 use super::SampledCore;
+use super::plan::reaching;
 use crate::event::{Counts, Event};
 use crate::stream::{Access, BlockId, CoreListener};
 use crate::warm::Units;
@@ -25,7 +26,8 @@ struct Run {
 /// What is needed to look again.
 #[derive(Clone, Debug)]
 pub(super) struct Recalled {
-    units: Units,
+    /// None once they were used.
+    units: Option<Box<Units>>,
     lines: Vec<u64>,
     runs: Vec<Run>,
     accesses: Vec<Access>,
@@ -35,9 +37,9 @@ pub(super) struct Recalled {
 
 impl Recalled {
     /// Nothing ran since the units were kept.
-    pub(super) fn new(units: Units) -> Recalled {
+    pub(super) fn new(units: Box<Units>) -> Recalled {
         let (lines, runs, accesses, turns) = Default::default();
-        Recalled { units, lines, runs, accesses, turns }
+        Recalled { units: Some(units), lines, runs, accesses, turns }
     }
 
     /// A block ran.
@@ -75,22 +77,36 @@ impl SampledCore {
     }
 
     /// The window is over, and the next block is at `pc`: if it was warmed for longer than most, how
-    /// it looks when it is not, and whether all should be warmed for longer from now on.
+    /// it looks when it is not, and how long all should be warmed from now on.
     pub(super) fn look_again(&mut self, pc: u64) {
         let Some(mut recalled) = self.recalled.take() else { return };
         let Some(long) = self.window.as_ref().map(|window| window.rate(Event::Cycles)) else {
             return;
         };
-        self.warmer.swap_units(&mut recalled.units);
-        let short = self.run_again(&recalled, pc);
-        self.warmer.swap_units(&mut recalled.units);
+        let usual = self.plan.warm_instructions;
+        let again = self.warmth.asks_for_half().then(|| recalled.units.clone());
+        let short = self.run_again(&mut recalled, usual, pc);
+        let half = again.and_then(|units| {
+            recalled.units = units;
+            self.run_again(&mut recalled, usual / 2, pc)
+        });
         let Some(short) = short else { return };
-        let times = self.warmth.note(long, short, self.plan.error);
-        self.plan.warm_instructions *= times;
+        let halves = self.warmth.note(long, short, half, self.plan.error);
+        self.plan.warm_instructions = self.half_instructions * halves;
     }
 
-    /// Cycles an instruction in the window, from the units that the warmer has now.
-    fn run_again(&mut self, recalled: &Recalled, pc: u64) -> Option<f64> {
+    /// Cycles an instruction in the window from the units that were kept, when so many instructions
+    /// are warmed before.
+    fn run_again(&mut self, recalled: &mut Recalled, warm: u64, pc: u64) -> Option<f64> {
+        let mut units = std::mem::take(&mut recalled.units)?;
+        self.warmer.swap_units(&mut units);
+        let rate = self.replay(recalled, warm, pc);
+        self.warmer.swap_units(&mut units);
+        rate
+    }
+
+    /// The same, from the units that the warmer has now.
+    fn replay(&mut self, recalled: &Recalled, warm: u64, pc: u64) -> Option<f64> {
         let &[(prime, prime_pc), (measure, _)] = recalled.turns.as_slice() else { return None };
         let (warming, timed) = recalled.runs.split_at_checked(prime)?;
         let (priming, measuring) = timed.split_at_checked(measure.checked_sub(prime)?)?;
@@ -99,10 +115,10 @@ impl SampledCore {
         self.warmer.refresh(&recalled.lines);
         let mut left: u64 = warming.iter().map(|run| u64::from(run.ran)).sum();
         play(warming, &mut accesses, |run, own| {
-            if left > self.plan.warm_instructions {
-                self.warmer.reach(run.ran, own, |_| ());
-            } else {
+            if left <= warm {
                 self.warmer.executed(run.id, run.ran, own);
+            } else if left <= reaching(warm) {
+                self.warmer.reach(run.ran, own, |_| ());
             }
             left = left.saturating_sub(u64::from(run.ran));
         });

@@ -6,25 +6,35 @@ use metrology::Estimate;
 const BIAS_PART: f64 = 1.0 / 6.0;
 /// Looks that must be had before it is.
 const LOOKS_MIN: f64 = 6.0;
-/// Looks that are taken soon; later ones are rarer, since each takes as long as several windows.
+/// Looks that are taken soon, and those that are still taken often; later ones are rarer, since each
+/// takes as long as several windows.
 const LOOKS_SOON: f64 = 12.0;
+const LOOKS_OFTEN: f64 = 24.0;
 const SOON_EVERY: u64 = 3;
-const LATER_EVERY: u64 = 16;
-/// Warming is never made longer than so many times what it began with.
-const TIMES_MAX: u64 = 16;
+const OFTEN_EVERY: u64 = 16;
+const LATER_EVERY: u64 = 48;
+/// Warming is never made longer than so many times what it began with, nor shorter than half.
+const HALVES_MAX: u64 = 32;
+pub(super) const HALVES_FIRST: u64 = 2;
 
-/// Windows that were looked at twice while warming was so long, as sums of cycles an instruction.
+/// Windows that were looked at after long warming and after shorter, as sums of cycles an
+/// instruction.
 #[derive(Clone, Copy, Debug, Default)]
-struct Looks {
+struct Sums {
     count: f64,
     short: f64,
     more: f64,
     more_squares: f64,
-    /// Instructions of the strata that were warmed for no longer.
-    stood_for: u64,
 }
 
-impl Looks {
+impl Sums {
+    fn note(&mut self, long: f64, short: f64) {
+        self.count += 1.0;
+        self.short += short;
+        self.more += long - short;
+        self.more_squares += (long - short).powi(2);
+    }
+
     /// How much more cycles longer warming shows, as a share; none from fewer than two.
     fn longer(&self) -> Option<Estimate> {
         if self.count < 2.0 || self.short <= 0.0 {
@@ -42,17 +52,27 @@ impl Looks {
     }
 }
 
+/// What was seen while warming had one length.
+#[derive(Clone, Copy, Debug, Default)]
+struct Looks {
+    /// After that length, and after half of it.
+    usual: Sums,
+    half: Sums,
+    /// Instructions of the strata that were warmed for no longer.
+    stood_for: u64,
+}
+
 /// Every length that warming had, the present one last.
 #[derive(Clone, Debug)]
 pub(super) struct Warmth {
     looks: Vec<Looks>,
-    /// How many times longer it is than in the beginning.
-    times: u64,
+    /// How long it is now, in halves of what it began with.
+    halves: u64,
 }
 
 impl Warmth {
     pub(super) fn new() -> Warmth {
-        Warmth { looks: vec![Looks::default()], times: 1 }
+        Warmth { looks: vec![Looks::default()], halves: HALVES_FIRST }
     }
 
     /// Forgets what was seen, not how long warming must be.
@@ -60,10 +80,19 @@ impl Warmth {
         self.looks = vec![Looks::default()];
     }
 
-    /// One stratum in so many is to be warmed for longer and looked at twice.
+    /// One stratum in so many is to be warmed for longer and looked at again.
     pub(super) fn long_every(&self) -> u64 {
-        let count = self.looks.last().map_or(0.0, |looks| looks.count);
-        if count < LOOKS_SOON { SOON_EVERY } else { LATER_EVERY }
+        match self.looks.last().map_or(0.0, |looks| looks.usual.count) {
+            ..LOOKS_SOON => SOON_EVERY,
+            ..LOOKS_OFTEN => OFTEN_EVERY,
+            _ => LATER_EVERY,
+        }
+    }
+
+    /// Whether half the warming is worth a look: it may do, and that is not known yet.
+    pub(super) fn asks_for_half(&self) -> bool {
+        let looked = self.looks.last().map_or(0.0, |looks| looks.half.count);
+        self.halves > 1 && looked < LOOKS_OFTEN
     }
 
     /// A stratum of so many instructions was warmed for no longer than usual.
@@ -73,24 +102,37 @@ impl Warmth {
         }
     }
 
-    /// A window took so many cycles an instruction after longer warming, and so many after the usual.
-    /// Says how many times as long warming must be from now on for the error asked for.
-    pub(super) fn note(&mut self, long: f64, short: f64, error: f64) -> u64 {
-        let Some(looks) = self.looks.last_mut() else { return 1 };
-        looks.count += 1.0;
-        looks.short += short;
-        looks.more += long - short;
-        looks.more_squares += (long - short).powi(2);
-        let Some(longer) = looks.longer().filter(|_| looks.count >= LOOKS_MIN) else { return 1 };
-        let (bias, u) = (longer.value.abs(), longer.standard_uncertainty);
-        if bias < BIAS_PART * error || bias < 2.0 * u || self.times >= TIMES_MAX {
-            return 1;
+    /// A window took so many cycles an instruction after longer warming, so many after the usual, and
+    /// perhaps so many after half of that. Says how long warming must be from now on for the error
+    /// asked for, in halves of what it began with.
+    pub(super) fn note(&mut self, long: f64, short: f64, half: Option<f64>, error: f64) -> u64 {
+        let allowed = BIAS_PART * error;
+        let Some(looks) = self.looks.last_mut() else { return self.halves };
+        looks.usual.note(long, short);
+        if let Some(half) = half {
+            looks.half.note(long, half);
         }
-        let more = if bias > error / 2.0 { 4 } else { 2 };
-        let more = more.min(TIMES_MAX / self.times);
-        self.times *= more;
-        self.looks.push(Looks::default());
-        more
+        let enough = |sums: &Sums, least: f64| sums.longer().filter(|_| sums.count >= least);
+        let is_off = enough(&looks.usual, LOOKS_MIN).is_some_and(|longer| {
+            let bias = longer.value.abs();
+            bias >= allowed && bias >= 2.0 * longer.standard_uncertainty
+        });
+        let half_will_do = self.halves > 1
+            && enough(&looks.half, LOOKS_SOON).is_some_and(|longer| {
+                longer.value.abs() + 2.0 * longer.standard_uncertainty < allowed
+            });
+        let next = if is_off && self.halves < HALVES_MAX {
+            let is_far_off = looks.usual.longer().is_some_and(|l| l.value.abs() > error / 2.0);
+            self.halves = (self.halves * if is_far_off { 4 } else { 2 }).min(HALVES_MAX);
+            Looks::default()
+        } else if half_will_do {
+            self.halves /= 2;
+            Looks { usual: looks.half, ..Looks::default() }
+        } else {
+            return self.halves;
+        };
+        self.looks.push(next);
+        self.halves
     }
 
     /// How much more cycles a run of so many instructions would have shown, as a share, had all its
@@ -98,8 +140,8 @@ impl Warmth {
     pub(super) fn longer(&self, instructions: u64) -> Option<Estimate> {
         let (mut sum, mut known): (Option<Estimate>, Option<Estimate>) = (None, None);
         for looks in &self.looks {
-            // A length that was not looked at is no worse than the shorter one before it.
-            known = looks.longer().or(known);
+            // A length that was not looked at is longer than the one before it, and no worse.
+            known = looks.usual.longer().or(known);
             let share = looks.stood_for as f64 / instructions.max(1) as f64;
             let part = known.map(|longer| longer.scaled(share));
             sum = match (sum, part) {
@@ -120,26 +162,57 @@ mod tests {
         let mut warmth = Warmth::new();
         let looks = |warmth: &mut Warmth, bias: f64| -> u64 {
             let spread = [0.99, 1.01, 1.0, 0.98, 1.02, 1.0];
-            spread.iter().map(|cpi| warmth.note(cpi * (1.0 + bias), *cpi, 0.03)).product()
+            let note = |cpi: &f64| warmth.note(cpi * (1.0 + bias), *cpi, None, 0.03);
+            spread.iter().map(note).last().unwrap()
         };
-        assert_eq!(looks(&mut warmth, -0.02), 4, "more than half of the error");
-        assert_eq!(looks(&mut warmth, -0.008), 2);
-        assert_eq!(looks(&mut warmth, -0.002), 1, "little enough");
+        assert_eq!(looks(&mut warmth, -0.02), 8, "more than half of the error");
+        assert_eq!(looks(&mut warmth, -0.008), 16);
+        assert_eq!(looks(&mut warmth, -0.002), 16, "little enough");
+    }
+
+    #[test]
+    fn warming_is_made_shorter_once_half_is_proved_to_do() {
+        let mut warmth = Warmth::new();
+        assert!(warmth.asks_for_half());
+        for k in 1..=11 {
+            assert_eq!(warmth.note(1.0, 1.001, Some(1.002), 0.03), 2, "{k} looks are too few");
+        }
+        warmth.stood_for(100);
+        assert_eq!(warmth.note(1.0, 1.001, Some(1.002), 0.03), 1);
+        assert!(!warmth.asks_for_half(), "half of that is never tried");
+        assert_eq!(warmth.long_every(), OFTEN_EVERY, "what was seen of it still counts");
+        warmth.stood_for(100);
+        let longer = warmth.longer(200).unwrap().value;
+        let (usual, half) = (1.0 / 1.001 - 1.0, 1.0 / 1.002 - 1.0);
+        assert!((longer - (usual + half) / 2.0).abs() < 1e-9, "{longer}");
+        // It is no better than the usual was: from here on it would have to be longer again.
+        let halves = (0..30).map(|_| warmth.note(1.0, 1.02, None, 0.03)).max();
+        assert!(halves > Some(1));
+    }
+
+    #[test]
+    fn half_the_warming_does_not_do_where_chance_is_all_that_is_known_of_it() {
+        let mut warmth = Warmth::new();
+        let noisy = [1.01, 0.99, 1.02, 0.99, 1.01, 0.98];
+        for half in noisy.iter().cycle().take(24) {
+            assert_eq!(warmth.note(1.0, 1.0, Some(*half), 0.03), 2);
+        }
+        assert!(!warmth.asks_for_half(), "after so many looks it is left alone");
     }
 
     #[test]
     fn chance_does_not_make_it_longer_and_there_is_an_end() {
         let mut warmth = Warmth::new();
         let noisy = [1.1, 0.9, 1.2, 0.9, 1.1, 0.95, 0.9, 1.1];
-        assert!(noisy.iter().all(|long| warmth.note(*long, 1.0, 0.03) == 1));
-        let all: u64 = (0..100).map(|_| warmth.note(0.8, 1.0, 0.03)).product();
-        assert_eq!(all, TIMES_MAX);
+        assert!(noisy.iter().all(|long| warmth.note(*long, 1.0, None, 0.03) == HALVES_FIRST));
+        let longest = (0..100).map(|_| warmth.note(0.8, 1.0, None, 0.03)).max();
+        assert_eq!(longest, Some(HALVES_MAX));
     }
 
     #[test]
     fn what_longer_warming_shows_is_weighted_by_what_was_warmed_for_less() {
         let mut warmth = Warmth::new();
-        (0..6).for_each(|_| assert!(warmth.note(0.96, 1.0, 1.0) == 1));
+        (0..6).for_each(|_| assert!(warmth.note(0.96, 1.0, None, 1.0) == HALVES_FIRST));
         assert_eq!(warmth.longer(100).unwrap().value, 0.0, "nothing was warmed for less");
         warmth.stood_for(25);
         let longer = warmth.longer(100).unwrap();

@@ -53,16 +53,13 @@ impl StridePrefetcher {
         }
         let step = address.wrapping_sub(entry.last) as i64;
         entry.last = address;
-        if step == 0 {
-            return None;
-        }
-        if step != entry.step {
-            entry.step = step;
-            entry.confidence = 0;
-            return None;
-        }
-        entry.confidence = (entry.confidence + 1).min(CONFIDENT + 1);
-        if entry.confidence < CONFIDENT {
+        // Chosen without decisions: whether a step repeats is as hard to guess for the host as the
+        // program's data is, and only the last question is mostly answered alike.
+        let (is_step, repeats) = (step != 0, step == entry.step);
+        let confidence = if repeats { (entry.confidence + 1).min(CONFIDENT + 1) } else { 0 };
+        entry.confidence = if is_step { confidence } else { entry.confidence };
+        entry.step = if is_step { step } else { entry.step };
+        if !(is_step & repeats & (confidence >= CONFIDENT)) {
             return None;
         }
         // Two steps ahead, and far enough to reach another line for short steps.
@@ -212,6 +209,32 @@ mod tests {
         assert_eq!(told[..3], [None, None, None]);
         assert_eq!(told[3], Some(1000 + 256 * 5));
         assert_eq!(strides.observe(7, 5), None);
+    }
+
+    #[test]
+    fn strides_are_told_as_one_decides_step_by_step() {
+        let mut strides = StridePrefetcher::default();
+        let mut plainly = std::collections::HashMap::new();
+        let mut dice = crate::testing::Dice::new(11);
+        for _ in 0..100_000 {
+            let pc = 1 + dice.next() % 100;
+            let (last, step, times): &mut (u64, i64, u8) = plainly.entry(pc).or_default();
+            let again = *step != 0 && !dice.next().is_multiple_of(5);
+            let next = if again { *step } else { dice.next() as i64 % 300 - 150 };
+            let address = if *last == 0 { 1 << 40 } else { last.wrapping_add_signed(next) };
+            let expected = if *last == 0 || address == *last {
+                None
+            } else if next == *step {
+                *times = (*times + 1).min(9);
+                let steps = STEPS_AHEAD.get(step.unsigned_abs() as usize).map_or(2, |&steps| steps);
+                (*times >= CONFIDENT).then(|| address.wrapping_add_signed(*step * steps))
+            } else {
+                (*step, *times) = (next, 0);
+                None
+            };
+            *last = address;
+            assert_eq!(strides.observe(pc, address), expected);
+        }
     }
 
     #[test]

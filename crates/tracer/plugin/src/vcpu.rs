@@ -62,6 +62,19 @@ impl Vcpu {
         });
     }
 
+    #[inline(never)]
+    fn on_memory(&mut self, info: u32, address: u64, data: usize) {
+        if self.assembler.idles_past(data as u16, address) {
+            return;
+        }
+        let kind = *self.slot(info);
+        if kind.info == info {
+            self.touch(kind, address, data);
+        } else {
+            self.touch_unknown(info, address, data);
+        }
+    }
+
     /// Asks QEMU what an access is.
     #[cold]
     #[inline(never)]
@@ -166,16 +179,9 @@ fn blocks_since(known: u32) -> Vec<&'static LiveBlock> {
     Plugin::get().map_or_else(Vec::new, |plugin| plugin.process().blocks.since(known).to_vec())
 }
 
-/// An instruction touched memory.
+/// An instruction touched memory. Nothing is saved where nobody looks at that.
 pub(crate) extern "C" fn on_memory(index: c_uint, info: u32, address: u64, data: *mut c_void) {
-    let Some(vcpu) = get(index) else { return };
-    if vcpu.assembler.idles_past(data as u16, address) {
-        return;
-    }
-    let kind = *vcpu.slot(info);
-    if kind.info == info {
-        vcpu.touch(kind, address, data as usize);
-    } else {
-        vcpu.touch_unknown(info, address, data as usize);
+    if let Some(vcpu) = get(index).filter(|vcpu| !vcpu.assembler.is_noting()) {
+        vcpu.on_memory(info, address, data as usize);
     }
 }

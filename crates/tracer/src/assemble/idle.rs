@@ -58,20 +58,32 @@ impl Idle {
         self.left.max(0) as u64
     }
 
-    /// A block ran whole; whether that was the last to go unseen.
+    /// A block ran whole.
     #[inline]
-    pub(super) fn count(&mut self, id: BlockId, len: u16) -> bool {
-        if self.runs.len() <= id.0 as usize {
-            self.runs.resize(id.0 as usize + 1, 0);
+    pub(super) fn count(&mut self, id: BlockId) {
+        match self.runs.get_mut(id.0 as usize) {
+            Some(runs) if *runs > 0 => *runs += 1,
+            _ => self.count_first(id),
         }
-        if let Some(runs) = self.runs.get_mut(id.0 as usize) {
-            if *runs == 0 {
-                self.ran.push(id.0);
-            }
-            *runs += 1;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count_first(&mut self, id: BlockId) {
+        let place = id.0 as usize;
+        if self.runs.len() <= place {
+            self.runs.resize(place + 1, 0);
         }
-        self.counted += u64::from(len);
-        self.spend(len)
+        self.runs[place] = 1;
+        self.ran.push(id.0);
+    }
+
+    /// So many instructions ran in blocks that were counted; whether those were the last to go unseen.
+    #[inline]
+    pub(super) fn add(&mut self, instructions: u64) -> bool {
+        self.counted += instructions;
+        self.left -= instructions as i64;
+        self.left <= 0
     }
 
     /// Memory is touched; whether there are enough addresses to tell of.

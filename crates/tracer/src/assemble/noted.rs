@@ -10,7 +10,7 @@ const NOTED_MAX: usize = 512;
 
 /// The blocks that began since they were last looked at.
 pub(super) struct Noted {
-    blocks: Box<[Option<&'static LiveBlock>; NOTED_MAX]>,
+    blocks: [Option<&'static LiveBlock>; NOTED_MAX],
     filled: usize,
     /// How many are noted before they are looked at; 0 when blocks are told one by one.
     limit: usize,
@@ -20,7 +20,7 @@ pub(super) struct Noted {
 
 impl Default for Noted {
     fn default() -> Noted {
-        Noted { blocks: Box::new([None; NOTED_MAX]), filled: 0, limit: 0, longest: 16 }
+        Noted { blocks: [None; NOTED_MAX], filled: 0, limit: 0, longest: 16 }
     }
 }
 
@@ -56,9 +56,12 @@ impl Noted {
 
     /// The n-th of the list.
     #[inline]
-    pub(super) fn get(&mut self, place: usize) -> Option<&'static LiveBlock> {
-        let block = self.blocks.get(place).copied().flatten()?;
-        self.longest = self.longest.max(block.len);
-        Some(block)
+    pub(super) fn get(&self, place: usize) -> Option<&'static LiveBlock> {
+        self.blocks.get(place).copied().flatten()
+    }
+
+    /// There are blocks of so many instructions.
+    pub(super) fn lengthen(&mut self, instructions: u16) {
+        self.longest = self.longest.max(instructions);
     }
 }

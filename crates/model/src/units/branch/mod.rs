@@ -68,6 +68,10 @@ impl Predictor {
     /// Predicts a branch, learns what it did, and says what was wrong.
     #[inline]
     pub fn observe(&mut self, branch: &Branch) -> Verdict {
+        // Asked first: most are, and which of so many kinds comes next the host could not guess.
+        if branch.flow == Flow::Conditional {
+            return self.conditional(branch);
+        }
         match branch.flow {
             Flow::Conditional => self.conditional(branch),
             Flow::Jump => self.direct(branch),

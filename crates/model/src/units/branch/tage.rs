@@ -93,6 +93,8 @@ pub(super) struct Tage {
     entries: Vec<Entry>,
     spans: [Span; TABLES_MAX],
     tables: usize,
+    /// As many tables as machines usually have, of which only the last reaches beyond a word.
+    is_usual: bool,
     table_shift: u32,
     history: [u64; 2],
     /// Prefers the alternative while a fresh entry has not proved itself.
@@ -107,8 +109,8 @@ const TABLES_MAX: usize = 16;
 /// How many the machines that travel with the tool have.
 const USUAL: usize = 5;
 
-/// Where a branch looks: place and tag in each table.
-type Looks = [(u32, u16); TABLES_MAX];
+/// Where a branch looks in a table, and the tag that it looks for.
+type Look = (u32, u16);
 
 impl Tage {
     pub(super) fn new(facts: &BranchFacts) -> Tage {
@@ -123,6 +125,7 @@ impl Tage {
             entries: vec![Entry::default(); (tables as usize) << table_shift],
             spans,
             tables: tables as usize,
+            is_usual: tables as usize == USUAL && spans[USUAL - 2].high == 0,
             table_shift,
             history: [0; 2],
             trust_fresh: 0,
@@ -169,12 +172,19 @@ impl Tage {
 
     #[inline]
     fn observe_both(&mut self, pc: u64, taken: bool, base: usize) -> bool {
-        let mut looks: Looks = [(0, 0); TABLES_MAX];
+        if self.is_usual {
+            self.observe_in::<USUAL>(pc, taken, base)
+        } else {
+            self.observe_in::<TABLES_MAX>(pc, taken, base)
+        }
+    }
+
+    /// With `N` the number of tables the host unrolls what is done with each.
+    #[inline]
+    fn observe_in<const N: usize>(&mut self, pc: u64, taken: bool, base: usize) -> bool {
+        let mut looks = [(0, 0); N];
         let mixed_pc = pc.wrapping_mul(0xff51_afd7_ed55_8ccd);
-        let matches = match self.tables {
-            USUAL => self.look_into::<USUAL>(mixed_pc, &mut looks),
-            _ => self.look_into::<TABLES_MAX>(mixed_pc, &mut looks),
-        };
+        let matches = self.look_into(mixed_pc, &mut looks);
         let guess = if matches == 0 {
             let base = &mut self.base[base];
             let guess = base.says();
@@ -190,15 +200,18 @@ impl Tage {
         guess
     }
 
-    /// Where a branch looks in up to `N` tables, and which of them have it, a bit each: no decision
-    /// until all are known, because which of them match is hard to guess for the host too. With `N`
-    /// the number of tables the host unrolls it.
+    /// Where a branch looks in each table, and which of them have it, a bit each: no decision until
+    /// all are known, because which of them match is hard to guess for the host too.
     #[inline]
-    fn look_into<const N: usize>(&self, mixed_pc: u64, looks: &mut Looks) -> u32 {
+    fn look_into<const N: usize>(&self, mixed_pc: u64, looks: &mut [Look; N]) -> u32 {
         let mut matches = 0;
-        let tables = looks.iter_mut().zip(&self.spans).enumerate().take(N.min(self.tables));
-        for (k, (place, span)) in tables {
-            let look = look(mixed_pc, self.history, *span, k as u32, self.table_shift);
+        let tables = if N == USUAL { N } else { self.tables };
+        for (k, (place, span)) in looks.iter_mut().zip(&self.spans).enumerate().take(tables) {
+            let mut stretch = self.history[0] & span.low;
+            if N != USUAL || k + 1 == N {
+                stretch ^= (self.history[1] & span.high).rotate_left(29);
+            }
+            let look = look(mixed_pc, stretch, k as u32, self.table_shift);
             *place = look;
             let is_held = self.entries.get(look.0 as usize).is_some_and(|e| e.tag == look.1);
             matches |= u32::from(is_held) << k;
@@ -208,10 +221,10 @@ impl Tage {
 
     /// The guess of the longest history that matches, which then learns.
     #[inline]
-    fn learn(&mut self, base: usize, taken: bool, matches: u32, looks: &Looks) -> bool {
+    fn learn(&mut self, base: usize, taken: bool, matches: u32, looks: &[Look]) -> bool {
         let best = matches.ilog2();
         let rest = matches ^ 1 << best;
-        let place_of = |k: u32| looks[k as usize & (TABLES_MAX - 1)].0 as usize;
+        let place_of = |k: u32| looks.get(k as usize).map_or(0, |look| look.0 as usize);
         let place = place_of(best);
         let entry = self.entries[place];
         let said = entry.counter >= 0;
@@ -241,7 +254,7 @@ impl Tage {
     }
 
     #[cold]
-    fn allocate(&mut self, taken: bool, matches: u32, looks: &Looks) {
+    fn allocate(&mut self, taken: bool, matches: u32, looks: &[Look]) {
         let first = matches.checked_ilog2().map_or(0, |best| best as usize + 1);
         if first >= self.tables {
             return;
@@ -294,8 +307,7 @@ fn span(bits: u32) -> Span {
 
 /// Hashes a mixed address with a stretch of history; high bits give the place, those below the tag.
 #[inline]
-fn look(mixed_pc: u64, history: [u64; 2], span: Span, k: u32, shift: u32) -> (u32, u16) {
-    let stretch = history[0] & span.low ^ (history[1] & span.high).rotate_left(29);
+fn look(mixed_pc: u64, stretch: u64, k: u32, shift: u32) -> Look {
     let salted = mixed_pc.rotate_left(7 * k) ^ stretch;
     let mixed = (salted ^ salted >> 31).wrapping_mul(0xd6e8_feb8_6659_fd93);
     let place = (mixed >> (64 - shift)) as u32 | k << shift;
