@@ -126,7 +126,7 @@ impl SampledCore {
             }
             _ => self.fit_now(),
         }
-        self.fit_at = count + 1 + count / 8;
+        self.fit_at = count + 1 + count / 32;
     }
 
     /// Adds up what depends on the code alone.

@@ -59,7 +59,13 @@ pub(super) struct Rate {
     pub(super) rate: f64,
     pub(super) standard_uncertainty: f64,
     pub(super) degrees_of_freedom: f64,
+    /// By how much one window misses its stratum, squared: over the last few, and over all.
+    pub(super) lately: f64,
+    pub(super) throughout: f64,
 }
+
+/// Strata that count as the last few.
+const LATELY: usize = 24;
 
 impl Rate {
     /// Over so many instructions, with what was counted for certain besides. Of those, `unseen` were
@@ -143,10 +149,11 @@ fn of_event(strata: &[Observed], regression: &Regression, prior: &Prior, event: 
     // As many windows as coefficients leave nothing over: what is left is larger than it looks.
     let spent = n / (n - FEATURES as f64).max(n / 4.0);
     let (mut sum, mut variance, mut squares) = (0.0, 0.0, 0.0);
+    let (mut lately, mut throughout) = (0.0, 0.0);
     let mut before: Option<f64> = None;
     // The first has none before it: the one after it serves as well.
     let mut left_before = timed().nth(1).map(left);
-    for s in strata {
+    for (place, s) in strata.iter().enumerate() {
         let told = product(&s.stretch, &b);
         let (more, unknown) = match s.has_window() {
             // Each stratum has its window, so that only what differs within strata is left to
@@ -166,6 +173,10 @@ fn of_event(strata: &[Observed], regression: &Regression, prior: &Prior, event: 
             own += (told - before).powi(2) / 2.0 * (1.0 - s.warmed_share);
         }
         before = Some(told);
+        throughout += own / strata.len() as f64;
+        if place + LATELY >= strata.len() {
+            lately += own / LATELY.min(strata.len()) as f64;
+        }
         let own = own * s.stands_for.powi(2);
         variance += own;
         squares += own * own;
@@ -183,6 +194,8 @@ fn of_event(strata: &[Observed], regression: &Regression, prior: &Prior, event: 
         rate: sum / all,
         standard_uncertainty: variance.sqrt() / all,
         degrees_of_freedom: dof.clamp(1.0, most),
+        lately,
+        throughout,
     }
 }
 

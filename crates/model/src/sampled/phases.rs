@@ -1,11 +1,14 @@
 //! From stratum to stratum, and from phase to phase within one.
 
+use metrology::{Coverage, Estimate};
+
 use super::features::{Features, features, rates};
 use super::observed::{Observed, STRATA_MAX, halve, rates_of};
 use super::plan::{STRATA_LEAST, Stratum};
 use super::recalled::Recalled;
 use super::warmth::HALVES_FIRST;
 use super::{Phase, SampledCore};
+use crate::event::Event;
 
 impl SampledCore {
     /// All that was counted of what cycles follow from, as long as nothing is skipped.
@@ -164,30 +167,44 @@ impl SampledCore {
         }
     }
 
-    /// Makes strata as long as would do if the whole run had been cut into such: then the windows'
-    /// spread would be what the error asked for leaves to it beside what windows are off by. Called
+    /// Makes strata as long as the error asked for allows, however much longer the run goes on. Called
     /// when the fit is new, since an old one says nothing of what was changed since.
+    ///
+    /// Let a window miss its stratum by σ, and strata of lengths w be cut from N instructions: the
+    /// spread's square is Σw²σ² / N². One more of length L adds L²σ² above and 2NL below, so that a
+    /// spread of a stays where it is for L = 2 a² N / σ²: as the run grows strata may too. The σ is that
+    /// of late. What was met before cannot be met better by now: one wild window in a stratum that
+    /// stood for much would else have all that follows cut small, wild or not.
     fn adapt(&mut self) {
         if self.strata.len() < 16 {
             return;
         }
         let Some((spread, bias)) = self.error_parts() else { return };
+        let Some(cycles) = self.fitted.as_ref().and_then(|f| f.rates.get(Event::Cycles as usize))
+        else {
+            return;
+        };
         let asked = self.plan.error;
         let allowed = MARGIN * (asked * asked - bias * bias).max(asked * asked / 9.0).sqrt();
-        let weights = self.strata.iter().map(|s| s.stands_for);
-        let (all, squares) = weights.fold((0.0, 0.0), |sums, w| (sums.0 + w, sums.1 + w * w));
-        // As many strata of equal length would have had the same spread.
-        let alike = all * all / squares.max(1.0);
-        let needed = alike * (spread / allowed).powi(2);
+        // The spread itself says whether σ was judged right so far.
+        let judged = (allowed / spread.max(allowed / 10.0)).powi(2).clamp(1.0 / JUDGED, JUDGED);
+        let deviations = Estimate::known(0.0, 1.0).interval(Coverage::P95).half_width();
+        let variance = (allowed / deviations * cycles.rate).powi(2) * judged;
+        let missed = cycles.lately.max(cycles.throughout / CALM).max(variance / 1e3);
+        let may_be = 2.0 * variance / missed * self.instructions as f64;
         let most = (self.instructions / STRATA_LEAST).min(self.plan.stratum_max_instructions);
         let least = self.plan.stratum_instructions;
-        self.about = ((all / needed.max(1.0)) as u64).min(most).max(least);
+        self.about = (may_be as u64).min(most).max(least);
     }
 }
 
 /// The part of what is allowed that strata are laid out for: what is estimated from windows may be
 /// too low.
 const MARGIN: f64 = 0.85;
+/// Strata are at most so many times longer or shorter because the spread so far is not what it may be.
+const JUDGED: f64 = 3.0;
+/// What windows missed throughout counts as so much less than what they missed of late.
+const CALM: f64 = 1.5;
 
 fn roll(dice: &mut u64) -> u64 {
     *dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -41,7 +41,7 @@ impl Default for Plan {
 /// A stratum is never more than one part in so many of what ran before it: no window may come to
 /// speak for too much, or a few heavy ones would decide everything, and how far they are off could
 /// not be told from so few.
-pub(super) const STRATA_LEAST: u64 = 100;
+pub(super) const STRATA_LEAST: u64 = 128;
 /// Strata so many times longer than what must be warmed are skipped for the rest.
 const SKIPPED_FROM: u64 = 5;
 /// Some skipped strata are warmed for so many times as long, or as long as warming began with.
