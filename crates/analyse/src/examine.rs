@@ -12,7 +12,7 @@ use crate::frequency::{Counted, Evidence, Frequencies, Ways, classes, estimate, 
 use crate::knots::is_knotted;
 use crate::plan::{Least, Plan};
 use crate::report::{
-    BlockReport, EdgeReport, InstructionReport, ProcedureReport, StaticCause, StaticStall,
+    BlockReport, EdgeReport, InstructionReport, ProcedureReport, StaticCause, StaticStall, Suspect,
 };
 use crate::request::{Branches, Request, Sampled, Samples};
 use crate::stalls::{Bound, Happened, Scene, blame, candidates};
@@ -25,6 +25,8 @@ pub const INSTRUCTIONS_MAX: usize = 250_000;
 /// What is left after the least cycles is taken for a stall when it exceeds this many standard
 /// deviations: one rather than two, because a stall that is not named is worse than one too many.
 const STANDS_OUT: f64 = 1.0;
+/// Makes the square root of a small count spread as that of a large one does, by one half.
+const ANSCOMBE: f64 = 0.375;
 /// How many standard deviations chance may add to a count.
 const CHANCE: f64 = 2.0;
 
@@ -325,7 +327,7 @@ fn instruction(
         noise,
         ..Cell::default()
     };
-    let stands_out = left > STANDS_OUT * noise && runs > 0.0;
+    let stands_out = runs > 0.0 && above(expected + left, expected, frequency) > STANDS_OUT;
     let stall_cycles = if stands_out { left / runs } else { 0.0 };
     let (mut culprits, mut suspects) = (Vec::new(), Vec::new());
     let bounds = match runs > 0.0 {
@@ -338,11 +340,15 @@ fn instruction(
         cell.culprits = found.culprits.clone();
         culprits = found.culprits;
     } else {
-        // What noise may hide, and who cannot be ruled out for it.
-        let most = left.max(0.0) + CHANCE * noise;
+        // What noise may hide, and who cannot be ruled out for it. Where the schedule asks for more
+        // than came, it is wrong here, and all of what came may have been something else.
+        let is_disproved = is_out_of_order && samples - expected < -STANDS_OUT * noise;
+        let hides = if is_disproved { samples } else { left.max(0.0) };
+        let most = hides + CHANCE * noise;
         let hidden = |bound: &Bound| (bound.cause, most.min(bound.cycles * runs));
         cell.hidden = bounds.iter().map(hidden).collect();
-        suspects = bounds.iter().map(|bound| bound.cause).collect();
+        let suspect = |&(cause, most)| Suspect { cause, cycles_max: most / runs };
+        suspects = cell.hidden.iter().map(suspect).collect();
     }
     cell.stands_out = stands_out || left < -STANDS_OUT * noise;
     let steps = &scene.graph.steps;
@@ -365,6 +371,14 @@ fn instruction(
         suspects,
     };
     (report, cell)
+}
+
+/// How many standard deviations a count lies above the expected one. The deviation is that of what
+/// was expected, not of what came: where a hundredth of a sample was expected, one is no chance.
+fn above(samples: f64, expected: f64, frequency: Estimate) -> f64 {
+    let root = |count: f64| (count.max(0.0) + ANSCOMBE).sqrt();
+    let of_runs = frequency.standard_uncertainty / frequency.value;
+    2.0 * (root(samples) - root(expected)) / (1.0 + of_runs * of_runs * expected).sqrt()
 }
 
 /// Cycles by runs, with the uncertainty of both.

@@ -40,7 +40,7 @@ pub use frequency::{
 };
 pub use report::{
     BlockReport, CauseRange, Culprit, DynamicCause, EdgeReport, InstructionReport, ProcedureReport,
-    StaticCause, StaticStall, Summary,
+    StaticCause, StaticStall, Summary, Suspect,
 };
 pub use request::{BranchSeen, Branches, Request, Sampled, Samples};
 pub use resolve::{ImageTime, ProcedureTime, by_image, by_procedure};

@@ -183,6 +183,16 @@ pub struct Culprit {
     pub responsible: Option<u64>,
 }
 
+/// Who may have caused a stall that does not stand out of the noise.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Suspect {
+    /// What may have gone wrong.
+    pub cause: DynamicCause,
+    /// The most that it can have cost each time the instruction ran: more would stand out, or is
+    /// ruled out.
+    pub cycles_max: f64,
+}
+
 /// A stall that the code makes by itself.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct StaticStall {
@@ -219,7 +229,7 @@ pub struct InstructionReport {
     /// Who may be to blame for them, largest first; empty where nobody is left.
     pub culprits: Vec<Culprit>,
     /// Where no stall stands out: those who cannot be ruled out for one that noise may hide.
-    pub suspects: Vec<DynamicCause>,
+    pub suspects: Vec<Suspect>,
 }
 
 impl InstructionReport {

@@ -197,8 +197,12 @@ fn who_cannot_be_ruled_out_is_named_where_noise_may_hide_a_stall() {
     let report = examined(&machine, &[samples(&machine, (START, 12.0))]);
     let multiply = report.at(0x1003).unwrap();
     assert_eq!(multiply.dynamic_stall_cycles, 0.0);
-    assert!(multiply.suspects.contains(&DynamicCause::IntegerUnit));
-    assert!(!multiply.suspects.contains(&DynamicCause::DataCache), "it reads no memory");
+    let most = |cause| multiply.suspects.iter().find(|s| s.cause == cause).map(|s| s.cycles_max);
+    // Nothing is left over, so what may hide is twice the deviation of its cycles.
+    let hides = 2.0 * multiply.cpi.unwrap().standard_uncertainty;
+    let cycles = most(DynamicCause::IntegerUnit).unwrap();
+    assert!((cycles / hides - 1.0).abs() < 0.01, "{cycles} of {hides}");
+    assert_eq!(most(DynamicCause::DataCache), None, "it reads no memory");
     let load = report.at(START).unwrap();
     assert!(load.suspects.is_empty(), "its stall stands out: it has culprits");
 }

@@ -179,22 +179,23 @@ impl Order {
             }
         }
         let mut leak = vec![ground; self.places];
-        let mut conducts = Vec::with_capacity(self.going.len());
+        let mut resists = Vec::with_capacity(self.going.len());
         for going in &self.going {
             let near = &self.near[going.near..going.near_end];
             let own = leak[going.place];
             let all = own + near.iter().map(|&(_, slot)| slots[slot as usize]).sum::<f64>();
+            let resists_all = 1.0 / all;
             let mut joins = self.joins[going.joins..].iter();
             for (k, &(a, slot)) in near.iter().enumerate() {
-                let to_a = slots[slot as usize];
-                leak[a as usize] += to_a * own / all;
+                let share = slots[slot as usize] * resists_all;
+                leak[a as usize] += share * own;
                 for (&(_, slot), &joined) in near[k + 1..].iter().zip(&mut joins) {
-                    slots[joined as usize] += to_a * slots[slot as usize] / all;
+                    slots[joined as usize] += share * slots[slot as usize];
                 }
             }
-            conducts.push(all);
+            resists.push(resists_all);
         }
-        Factors { order: self, slots, conducts }
+        Factors { order: self, slots, resists }
     }
 }
 
@@ -208,31 +209,39 @@ fn pair(a: usize, b: usize, count: usize) -> usize {
 pub(super) struct Factors<'a> {
     order: &'a Order,
     slots: Vec<f64>,
-    /// All that a place conducts, by the order in which they go.
-    conducts: Vec<f64>,
+    /// One over all that a place conducts, by the order in which they go.
+    resists: Vec<f64>,
 }
 
 impl Factors<'_> {
     /// The prices that make these currents flow.
     pub(super) fn solve(&self, currents: &[f64]) -> Vec<f64> {
+        let mut lanes: Vec<[f64; 1]> = currents.iter().map(|&current| [current]).collect();
+        self.solve_lanes(&mut lanes);
+        lanes.into_flattened()
+    }
+
+    /// The same for several sets of currents at a time, which take little longer than one: most of
+    /// it is finding the way. Currents become prices where they stand, since a place's current is
+    /// not looked at again once its price is known.
+    pub(super) fn solve_lanes<const N: usize>(&self, lanes: &mut [[f64; N]]) {
         let order = self.order;
-        let mut left = currents.to_vec();
-        for (going, conducts) in order.going.iter().zip(&self.conducts) {
-            let carried = left[going.place] / conducts;
+        for (going, resists) in order.going.iter().zip(&self.resists) {
+            let carried = lanes[going.place].map(|left| left * resists);
             for &(near, slot) in &order.near[going.near..going.near_end] {
-                left[near as usize] += self.slots[slot as usize] * carried;
+                let conducts = self.slots[slot as usize];
+                let near = &mut lanes[near as usize];
+                (0..N).for_each(|lane| near[lane] += conducts * carried[lane]);
             }
         }
-        let mut price = vec![0.0; currents.len()];
-        for (going, conducts) in order.going.iter().zip(&self.conducts).rev() {
-            let near = &order.near[going.near..going.near_end];
-            let from: f64 = near
-                .iter()
-                .map(|&(near, slot)| self.slots[slot as usize] * price[near as usize])
-                .sum();
-            price[going.place] = (left[going.place] + from) / conducts;
+        for (going, resists) in order.going.iter().zip(&self.resists).rev() {
+            let mut sum = lanes[going.place];
+            for &(near, slot) in &order.near[going.near..going.near_end] {
+                let (conducts, near) = (self.slots[slot as usize], &lanes[near as usize]);
+                (0..N).for_each(|lane| sum[lane] += conducts * near[lane]);
+            }
+            lanes[going.place] = sum.map(|sum| sum * resists);
         }
-        price
     }
 }
 

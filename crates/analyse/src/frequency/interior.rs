@@ -28,14 +28,16 @@ pub(super) struct Span {
 const ROUNDS_MAX: usize = 50;
 /// Good enough: what is left is a matter of a step or two on prices.
 const IMBALANCE: f64 = 1e-9;
-const DISTANCE: f64 = 1e-13;
+/// So close as a rule that it is clear who carries nothing; and as close as numbers go.
+pub(super) const NEAR: f64 = 1e-6;
+pub(super) const NEAREST: f64 = 1e-13;
 /// Where to start, in squares of deviations: far from all bounds, since nobody knows yet which hold.
 const START: f64 = 100.0;
 /// How much of the way to the next bound is gone.
 const SHORT_OF_BOUND: f64 = 0.99;
 
 /// A point inside.
-struct Inside<'a> {
+pub(super) struct Inside<'a> {
     spans: &'a [Span],
     x: Vec<f64>,
     z: Vec<f64>,
@@ -49,36 +51,12 @@ struct Move {
     price: Vec<f64>,
 }
 
-/// The prices of the nearest flow, or nearly.
-pub(super) fn prices(spans: &[Span], places: usize, order: &Order, ground: f64) -> Vec<f64> {
-    if let Some(price) = unbounded(spans, places, order, ground) {
-        return price;
-    }
-    let start = |span: &Span| {
-        // Best for prices of 0 at this distance.
-        let root = (span.value * span.value + 4.0 * START * span.variance).sqrt();
-        (span.value + root) / 2.0
-    };
-    let x: Vec<f64> = spans.iter().map(start).collect();
-    let z = x.iter().map(|x| START / x).collect();
-    let mut inside = Inside { spans, x, z, price: vec![0.0; places] };
-    for _ in 0..ROUNDS_MAX {
-        if !inside.approach(places, order, ground) {
-            break;
-        }
-    }
-    inside.price
-}
-
-/// The prices if flows might be negative, where none of them is.
-fn unbounded(spans: &[Span], places: usize, order: &Order, ground: f64) -> Option<Vec<f64>> {
+/// The prices if flows might be negative.
+pub(super) fn unbounded(spans: &[Span], places: usize, order: &Order, ground: f64) -> Vec<f64> {
     let seen: Vec<f64> = spans.iter().map(|span| span.value).collect();
     let variances: Vec<f64> = spans.iter().map(|span| span.variance).collect();
     let step = order.factors(&variances, ground).solve(&surplus(spans, &seen, places));
-    let price: Vec<f64> = step.into_iter().map(|step| -step).collect();
-    let wish = |span: &Span| span.value + span.variance * (price[span.to] - price[span.from]);
-    let is_flow = spans.iter().all(|span| wish(span) >= 0.0);
-    is_flow.then_some(price)
+    step.into_iter().map(|step| -step).collect()
 }
 
 /// What stays behind at every place.
@@ -91,13 +69,36 @@ fn surplus(spans: &[Span], x: &[f64], places: usize) -> Vec<f64> {
     surplus
 }
 
-impl Inside<'_> {
+impl<'a> Inside<'a> {
+    /// Far from every bound.
+    pub(super) fn new(spans: &'a [Span], places: usize) -> Inside<'a> {
+        let start = |span: &Span| {
+            // Best for prices of 0 at this distance.
+            let root = (span.value * span.value + 4.0 * START * span.variance).sqrt();
+            (span.value + root) / 2.0
+        };
+        let x: Vec<f64> = spans.iter().map(start).collect();
+        let z = x.iter().map(|x| START / x).collect();
+        Inside { spans, x, z, price: vec![0.0; places] }
+    }
+
+    /// The prices of the nearest flow, as near as asked for; from where it stands.
+    pub(super) fn prices(&mut self, near: f64, order: &Order, ground: f64) -> Vec<f64> {
+        for _ in 0..ROUNDS_MAX {
+            if !self.approach(near, order, ground) {
+                break;
+            }
+        }
+        self.price.clone()
+    }
+
     /// Goes one round; whether another is worth while.
-    fn approach(&mut self, places: usize, order: &Order, ground: f64) -> bool {
-        let surplus = surplus(self.spans, &self.x, places);
+    fn approach(&mut self, near: f64, order: &Order, ground: f64) -> bool {
+        let surplus = surplus(self.spans, &self.x, self.price.len());
         let imbalance = surplus.iter().fold(0.0_f64, |most, it| most.max(it.abs()));
         let distance = self.distance(None, 0.0);
-        if imbalance < IMBALANCE && distance < DISTANCE {
+        // Where bounds are far, flows may well be out of balance by as much.
+        if imbalance < IMBALANCE.max(near) && distance < near {
             return false;
         }
         let conducts = |((span, x), z): ((&Span, &f64), &f64)| 1.0 / (1.0 / span.variance + z / x);

@@ -89,7 +89,7 @@ fn procedure(examined: &Examined<'_>, period: f64, blamed: &mut Blamed) {
         for (cause, stalled) in dynamic(seen, statics) {
             let is_listed = it.culprits.iter().any(|culprit| culprit.cause == cause);
             let listed = if is_listed { stalled } else { 0.0 };
-            let is_suspect = is_listed || it.suspects.contains(&cause);
+            let is_suspect = is_listed || it.suspects.iter().any(|suspect| suspect.cause == cause);
             blamed.suspected += if is_suspect { stalled } else { 0.0 };
             blamed.stall = (blamed.stall.0 + stalled, blamed.stall.1 + listed);
             let by = blamed.by_cause.entry(cause.key()).or_default();

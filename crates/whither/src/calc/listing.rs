@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use analyse::{BlockReport, InstructionReport, ProcedureReport};
+use analyse::{BlockReport, InstructionReport, ProcedureReport, Suspect};
 use metrology::Coverage;
 use show::{Body, Cell, Column, Row, Section, Table, Tone, Unit};
 use vocab::Count;
@@ -15,6 +15,8 @@ use crate::listing::{CodeLine, Listing, Sources, aside, bubbles};
 const LEAST_SHARE: f64 = 0.01;
 /// A bound below this would be written as nothing.
 const LEAST_SHOWN: f64 = 0.05;
+/// Pages that have room for those who are not cleared.
+const SUSPECTS_COLUMNS: usize = 100;
 /// Blocks that text shows, the hottest; JSON has all.
 const BLOCKS_MAX: usize = 40;
 
@@ -76,6 +78,7 @@ fn columns() -> Vec<Column> {
         Column::number("frequency", "").only_in_json(),
         Column::text("confidence", "").only_in_json(),
         Column::text("culprit", "culprit").on_pages_of(70),
+        Column::text("suspects", "may hide").only_in_text().on_pages_of(SUSPECTS_COLUMNS),
         Column::number("block", "").only_in_json(),
     ]
 }
@@ -142,6 +145,7 @@ fn cells(line: &CodeLine, found: Option<&InstructionReport>, listing: &Listing) 
         frequency_cell(it.frequency),
         Cell::text(word(it.confidence)),
         culprits(it, listing),
+        suspects(it),
         Cell::Count(Count(it.block as u64)),
     ]
 }
@@ -171,6 +175,36 @@ fn culprits(it: &InstructionReport, listing: &Listing) -> Cell {
         }
     }
     if named.is_empty() { Cell::Empty } else { Cell::text(named.join(" ")) }
+}
+
+/// Whom nothing clears of a stall that noise may hide, by their letters: `id`.
+fn suspects(it: &InstructionReport) -> Cell {
+    let letters: String = worth_naming(it).map(|suspect| suspect.cause.letter()).collect();
+    if letters.is_empty() { Cell::Empty } else { Cell::text(letters) }
+}
+
+/// Those who may have cost enough to be written.
+pub(super) fn worth_naming(it: &InstructionReport) -> impl Iterator<Item = &Suspect> {
+    it.suspects.iter().filter(|suspect| suspect.cycles_max >= LEAST_SHOWN)
+}
+
+/// What the letters behind the instructions mean.
+pub(super) fn legend(report: &ProcedureReport) -> Option<String> {
+    let named: BTreeSet<(char, &str)> = report
+        .instructions
+        .iter()
+        .flat_map(worth_naming)
+        .map(|suspect| (suspect.cause.letter(), suspect.cause.title()))
+        .collect();
+    let letters: Vec<String> =
+        named.into_iter().map(|(letter, title)| format!("{letter} = {title}")).collect();
+    (!letters.is_empty()).then(|| {
+        let letters = letters.join(", ");
+        format!(
+            "noise may hide a stall where none stands out; whom nothing clears of it stands behind \
+             the instruction on pages of {SUSPECTS_COLUMNS} columns or more: {letters}"
+        )
+    })
 }
 
 fn tone(it: &InstructionReport, report: &ProcedureReport) -> Tone {

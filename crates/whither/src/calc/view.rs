@@ -99,7 +99,8 @@ fn blocks(calculated: &Calculated) -> Section {
     in_json("blocks", columns, rows)
 }
 
-/// For JSON alone: the text form has them as bubbles.
+/// For JSON alone: the text form has them as bubbles, and as letters behind the instruction where
+/// no stall stands out.
 fn stalls(calculated: &Calculated) -> Section {
     let report = &calculated.examined.report;
     let offset = |address: u64| Cell::Hex(calculated.listing.offset_of(address).0);
@@ -130,7 +131,17 @@ fn stalls(calculated: &Calculated) -> Section {
                 responsible(culprit.responsible),
             ])
         });
-        statics.into_iter().chain(dynamic).collect::<Vec<Row>>()
+        let possible = listing::worth_naming(it).map(|suspect| {
+            Row::InJson(vec![
+                at.clone(),
+                Cell::text("possible"),
+                Cell::text(suspect.cause.key()),
+                cycles(0.0),
+                cycles(suspect.cycles_max),
+                Cell::Empty,
+            ])
+        });
+        statics.into_iter().chain(dynamic).chain(possible).collect::<Vec<Row>>()
     };
     let rows = report.instructions.iter().flat_map(rows_of).collect();
     let columns = vec![
@@ -158,6 +169,7 @@ fn notes(sampled: &Sampled, examiner: &Examiner<'_>, calculated: &Calculated) ->
         let bytes = calculated.listing.left_out_bytes;
         notes.push(format!("{bytes} bytes of code beyond the first megabyte are left out"));
     }
+    notes.extend(listing::legend(&calculated.examined.report));
     notes.push(
         "a culprit is innocent only where that could be proved: ranges, not verdicts".to_owned(),
     );

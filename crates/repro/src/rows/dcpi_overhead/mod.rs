@@ -3,9 +3,10 @@
 //! Three parts, each with its own method:
 //!
 //! - *slowdown*: workloads run bare, under our daemon and under perf in an order drawn anew for
-//!   every round; a round gives one difference of wall times, as a share of the bare one. Many short
-//!   rounds rather than few long ones: what else the machine does changes slower than that, and is
-//!   on all three sides of a round. A workload that is too short is run several times over.
+//!   every round; a round gives one difference of wall times, as a share of the bare one. A reading
+//!   is the least of several runs, because neighbours only ever add to a run, and more than is asked
+//!   about. Many short rounds rather than few long ones: what else the machine does changes slower
+//!   than that, and is on all three sides of a round.
 //! - *windows*: the workloads over and over, minutes under each of the two; their CPU time inside
 //!   the window, start-up apart, and that until both have ended; bytes after their end, and what
 //!   became of the samples.
@@ -52,8 +53,10 @@ const COLUMNS: [Column; 8] = [
 struct Sizes {
     /// Rounds of each workload and rate.
     rounds: usize,
-    /// A reading takes this long at least.
-    reading_s: f64,
+    /// A run takes this long at least.
+    run_s: f64,
+    /// A reading is the least of so many runs.
+    least_of: usize,
     window: Duration,
     faults: usize,
 }
@@ -61,12 +64,22 @@ struct Sizes {
 impl Sizes {
     fn of(context: &Context) -> Sizes {
         match context.quick {
-            true => Sizes { rounds: 3, reading_s: 0.2, window: Duration::from_secs(5), faults: 5 },
+            true => Sizes {
+                rounds: 3,
+                run_s: 0.2,
+                least_of: 2,
+                window: Duration::from_secs(5),
+                faults: 5,
+            },
             // The daemon may hold samples for minutes: shorter windows show the fixed cost of an
             // append and the beginning of a database's growth.
-            false => {
-                Sizes { rounds: 20, reading_s: 0.8, window: Duration::from_secs(300), faults: 60 }
-            }
+            false => Sizes {
+                rounds: 20,
+                run_s: 0.5,
+                least_of: 5,
+                window: Duration::from_secs(300),
+                faults: 60,
+            },
         }
     }
 }
@@ -88,7 +101,11 @@ impl Bench<'_> {
         let key = |timed: &&Timed| self.context.key("dcpi-overhead", &timed.task, &tools, rounds);
         let sizes = (self.sizes.rounds, self.sizes.window.as_secs());
         let tasks: Vec<Value> = tasks.iter().map(key).collect();
-        json!({ "part": part, "hertz": hertz, "sizes": sizes, "tasks": tasks })
+        let mut key = json!({ "part": part, "hertz": hertz, "sizes": sizes, "tasks": tasks });
+        if part == slowdown::PART {
+            key["least_of"] = json!(self.sizes.least_of);
+        }
+        key
     }
 }
 
@@ -110,7 +127,7 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
     result.versions.insert("perf".to_owned(), json!(versions[1]));
     tasks.iter().for_each(|task| result.remember(task));
     let sizes = Sizes::of(context);
-    let timed = |task| Timed::of_at_least(context, task, sizes.reading_s);
+    let timed = |task| Timed::of_at_least(context, task, sizes.run_s);
     let tasks: Vec<Timed> = tasks.into_iter().map(timed).collect::<Result<_, String>>()?;
     let bench = Bench { context, whither, versions, tasks, sizes };
     let steps = RATES.len() * (bench.tasks.len() * bench.sizes.rounds + 2);
