@@ -165,11 +165,6 @@ impl SampledCore {
         self.plan.warm_instructions
     }
 
-    /// About how many instructions each window stands for by now.
-    pub fn about(&self) -> u64 {
-        self.about
-    }
-
     /// The core that times the windows.
     pub fn core(&self) -> &FastCore {
         &self.core
