@@ -14,7 +14,7 @@ const REACHES: [f64; 2] = [2.0, 8.0];
 const HATS: usize = 12;
 /// More slices than this are not searched for what other groups saw: it takes room for a number an
 /// event and slice, and neighbours of the event itself are then near.
-const SLICES_MAX: usize = 50_000;
+pub(super) const SLICES_MAX: usize = 50_000;
 
 /// A known rate in every slice.
 pub(super) type Known = Vec<f64>;
@@ -82,7 +82,7 @@ pub(super) fn others(grouping: &Grouping, readings: &[Reading], event: usize) ->
 }
 
 /// What a fit needs of a known rate.
-pub(super) fn column(known: &Known, places: &[usize]) -> Column {
+pub(super) fn column(known: &[f64], places: &[usize]) -> Column {
     let at_nodes = places.iter().map(|&place| known.get(place).copied().unwrap_or(0.0)).collect();
     Column { at_nodes, mean: known.iter().sum::<f64>() / known.len().max(1) as f64 }
 }

@@ -90,7 +90,7 @@ fn hinge(k: usize, knot: f64, x: f64) -> f64 {
 }
 
 /// Solves a symmetric system by elimination. A direction in which nothing varies gets no slope.
-fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
+pub(super) fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
     let n = b.len();
     let scale: Vec<f64> = (0..n).map(|k| a[k][k]).collect();
     let mut is_flat = vec![false; n];

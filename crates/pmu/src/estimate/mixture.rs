@@ -27,7 +27,7 @@ pub(super) struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    fn nodes(&self) -> impl Iterator<Item = (usize, f64, f64)> {
+    pub(super) fn nodes(&self) -> impl Iterator<Item = (usize, f64, f64)> {
         let held = self.held;
         let is_in = move |k: usize| held.is_none_or(|(of, first)| k % of != first);
         let pairs = self.counts.iter().zip(self.sizes).enumerate();

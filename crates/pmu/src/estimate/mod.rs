@@ -17,12 +17,16 @@ mod integrate;
 mod line;
 mod linear;
 mod mixture;
+mod nodes;
 mod series;
+mod slopes;
 mod tail;
+mod told;
 mod total;
+mod ways;
 
 pub use linear::{linear, linear_totals};
-pub use series::series;
+pub use series::{Series, series};
 pub use total::{scaled_totals, totals};
 
 use metrology::{Coverage, Estimate, Interval};

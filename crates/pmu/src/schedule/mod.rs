@@ -5,7 +5,8 @@
 //! program and how far that goes. So it runs unchanged inside the plugin and over perf events.
 //!
 //! ```text
-//! shares 1 2 1      round 0: 1 0 1 2      round 1: 2 1 1 0      every round a new order
+//! shares 1 2 1      round 0: 1 0 1 2      round 1: 0 1 2 1      every round a new order, the turns of
+//!                                                               a group spread over it
 //! opening 5k        slices of 5k, then as long as a round takes a tenth of what has passed,
 //!                   up to the slice that was asked for
 //! ```
@@ -200,12 +201,30 @@ impl Scheduler {
         for (group, &share) in self.plan.shares.iter().enumerate() {
             self.order.extend(std::iter::repeat_n(group, share.max(1) as usize));
         }
+        if let Order::Permuted { .. } = self.plan.order {
+            self.permute();
+        }
         if self.order.is_empty() {
             self.order.push(0);
         }
-        if let Order::Permuted { .. } = self.plan.order {
-            self.random.shuffle(&mut self.order);
+    }
+
+    /// A new order. A group of several turns has one in each of as many parts of the round, at a
+    /// place drawn within the part: two turns side by side would see the same twice. The whole is
+    /// then turned by any number of places, so that every turn is as likely at every place. Groups of
+    /// one turn come in every order as likely.
+    fn permute(&mut self) {
+        let mut drawn: Vec<(u64, usize)> = Vec::with_capacity(self.order.len());
+        for (group, &share) in self.plan.shares.iter().enumerate() {
+            let turns = u64::from(share.max(1));
+            let part = u64::MAX / turns;
+            drawn.extend((0..turns).map(|turn| (part * turn + self.random.next() / turns, group)));
         }
+        drawn.sort_unstable();
+        self.order.clear();
+        self.order.extend(drawn.into_iter().map(|(_, group)| group));
+        let places = self.random.below(self.order.len().max(1));
+        self.order.rotate_left(places);
     }
 }
 

@@ -44,6 +44,26 @@ fn every_order_of_three_groups_is_as_likely() {
 }
 
 #[test]
+fn several_turns_of_a_group_are_spread_over_the_round_and_every_place_is_as_likely() {
+    let shares = vec![4, 1, 1, 1, 1];
+    let list = turns(&mut Scheduler::new(Plan { shares, ..plan(5) }), 80_000);
+    let (mut beside, mut firsts, mut seconds) = (0, [0_i32; 8], [0_i32; 8]);
+    for turns in list.chunks(8) {
+        beside += turns.windows(2).filter(|w| w[0].group == 0 && w[1].group == 0).count();
+        for (place, turn) in turns.iter().enumerate() {
+            firsts[place] += i32::from(turn.group == 0);
+            seconds[place] += i32::from(turn.group == 1);
+        }
+    }
+    // 10,000 rounds: half of every place, and an eighth; standard deviations 50 and 33.
+    assert!(firsts.iter().all(|&n| (n - 5_000).abs() < 250), "{firsts:?}");
+    assert!(seconds.iter().all(|&n| (n - 1_250).abs() < 165), "{seconds:?}");
+    // Shuffled, four turns of eight are beside one another 7 · 4/8 · 3/7 = 1.5 times a round, give or
+    // take 0.9: 15,000 in all, give or take 90.
+    assert!(beside < 13_000, "{beside}");
+}
+
+#[test]
 fn a_fixed_order_repeats_and_shares_are_slices_per_round() {
     let fixed = Plan { shares: vec![1, 3], order: Order::Fixed, ..plan(2) };
     let list = turns(&mut Scheduler::new(fixed), 12);

@@ -1,8 +1,9 @@
 //! How far a multiplexed distribution over time is from the full one.
 
 use model::event::Event;
+use pmu::estimate::Series;
 use pmu::schedule::Plan;
-use pmu::{Grouping, Reading, estimate};
+use pmu::{Grouping, Reading};
 
 use super::replay::{Sums, events_of, replay};
 
@@ -50,15 +51,10 @@ pub fn plan(groups: usize, slice: u64, seed: u64) -> Plan {
 }
 
 /// The bins of one event. A last round that not every group saw is left out.
-pub fn bins(
-    sums: &Sums,
-    grouping: &Grouping,
-    readings: &[Reading],
-    ends: &[usize],
-    place: usize,
-) -> Option<Bins> {
+pub fn bins(sums: &Sums, all: &Series<'_>, ends: &[usize], place: usize) -> Option<Bins> {
+    let (grouping, readings) = (all.grouping(), all.readings());
     let event = *events_of(grouping).get(place)?;
-    let series = estimate::series(grouping, readings, place)?;
+    let series = all.of(place)?;
     let mut bins = Bins::default();
     let mut from = 0;
     let mut first = 0;
@@ -89,10 +85,11 @@ pub fn bins(
 /// The distances of all rated events.
 pub fn distances(sums: &Sums, grouping: &Grouping, slice: u64, seed: u64) -> Vec<Distance> {
     let (readings, ends) = replay(sums, grouping, plan(grouping.groups.len(), slice, seed));
+    let series = Series::new(grouping, &readings);
     let cycles = sums.total(Event::Cycles);
     let rated = |event: Event| sums.total(event) >= cycles / RATED_CYCLES;
     let one = |(place, event): (usize, Event)| {
-        let bins = bins(sums, grouping, &readings, &ends, place)?;
+        let bins = bins(sums, &series, &ends, place)?;
         (bins.full.len() > 1).then(|| Distance {
             event,
             linear: distance(&bins.full, &bins.linear),

@@ -1,6 +1,7 @@
 //! An event's rate over time, full and sampled.
 
 use model::event::Event;
+use pmu::estimate::Series;
 use serde_json::json;
 
 use crate::context::Context;
@@ -23,9 +24,10 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
             let groups = grouping(MACHINE, &events)?;
             let turns = plan(groups.groups.len(), SLICE_CYCLES, context.seed);
             let (readings, ends) = replay(sums, &groups, turns);
+            let all = Series::new(&groups, &readings);
             let of = |event: &Event| {
                 let place = groups.find(event.name())?;
-                Some((*event, bins(sums, &groups, &readings, &ends, place)?))
+                Some((*event, bins(sums, &all, &ends, place)?))
             };
             Ok(SHOWN.iter().filter_map(of).collect::<Vec<(Event, Bins)>>())
         })?;

@@ -1,6 +1,7 @@
 //! The distance over the length of slices, and over the number of groups.
 
 use model::event::Event;
+use pmu::estimate::Series;
 use serde_json::json;
 use show::{Cell, Column, Row, Table, Tone, Unit};
 
@@ -71,25 +72,27 @@ fn point(sums: &Sums, slice: u64, ratio: usize, seed: u64) -> Result<Vec<Point>,
     let others = drawn(seed).into_iter().filter(|event| !SHOWN.contains(event));
     let events: Vec<Event> = SHOWN.into_iter().chain(others).take(8 * ratio).collect();
     let groups = grouping(MACHINE, &events)?;
-    let mut points = Vec::new();
-    for event in SHOWN {
-        let Some(place) = groups.find(event.name()) else { continue };
-        let (mut linear, mut ours, mut n) = (0.0, 0.0, 0.0);
-        for k in 0..SEEDS {
-            let turns = plan(groups.groups.len(), slice, seed.wrapping_add(k));
-            let (readings, ends) = replay(sums, &groups, turns);
-            let Some(bins) = bins(sums, &groups, &readings, &ends, place) else { continue };
+    let places = SHOWN.map(|event| groups.find(event.name()));
+    let mut sums_of = [(0.0, 0.0, 0.0); SHOWN.len()];
+    for k in 0..SEEDS {
+        let turns = plan(groups.groups.len(), slice, seed.wrapping_add(k));
+        let (readings, ends) = replay(sums, &groups, turns);
+        let series = Series::new(&groups, &readings);
+        for (place, (linear, ours, n)) in places.iter().zip(&mut sums_of) {
+            let Some(bins) = place.and_then(|place| bins(sums, &series, &ends, place)) else {
+                continue;
+            };
             if bins.full.len() > 1 {
-                linear += distance(&bins.full, &bins.linear);
-                ours += distance(&bins.full, &bins.ours);
-                n += 1.0;
+                *linear += distance(&bins.full, &bins.linear);
+                *ours += distance(&bins.full, &bins.ours);
+                *n += 1.0;
             }
         }
-        if n > 0.0 {
-            points.push((slice, groups.groups.len(), event, linear / n, ours / n));
-        }
     }
-    Ok(points)
+    let of = |(event, (linear, ours, n)): (Event, (f64, f64, f64))| {
+        (n > 0.0).then(|| (slice, groups.groups.len(), event, linear / n, ours / n))
+    };
+    Ok(SHOWN.into_iter().zip(sums_of).filter_map(of).collect())
 }
 
 fn drawing(name: &str, points: &[Point], over: &str) -> Plot {
