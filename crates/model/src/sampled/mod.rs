@@ -85,6 +85,8 @@ pub struct SampledCore {
     recalled: Option<Recalled>,
     windows: u64,
     fitted: Option<Fitted>,
+    /// Whether memory takes so much of the time that all that is skipped reaches the outer caches.
+    reaches_all: bool,
     /// How many strata there must be for the fit to be made again, and for all events.
     fit_at: usize,
     fit_all_at: usize,
@@ -136,6 +138,7 @@ impl SampledCore {
             recalled: None,
             windows: 0,
             fitted: None,
+            reaches_all: false,
             fit_at: 2,
             fit_all_at: 2,
             certain: None,
@@ -168,6 +171,15 @@ impl SampledCore {
     /// The core that times the windows.
     pub fn core(&self) -> &FastCore {
         &self.core
+    }
+
+    /// Whether lines reach the outer caches and nothing else is done.
+    fn is_reaching(&self) -> bool {
+        match self.phase {
+            Phase::Reach => true,
+            Phase::After => self.stratum.is_skipped && self.reaches_all,
+            _ => false,
+        }
     }
 
     fn reach(&mut self, ran: u16, accesses: &[Access]) {
@@ -218,7 +230,8 @@ impl CoreListener for SampledCore {
         }
         match self.phase {
             Phase::Skip => {}
-            Phase::After if self.stratum.is_skipped => {}
+            Phase::After if self.stratum.is_skipped && !self.reaches_all => {}
+            Phase::After if self.stratum.is_skipped => self.reach(ran, accesses),
             Phase::Reach => self.reach(ran, accesses),
             Phase::Warm | Phase::After => {
                 self.warmer.executed(id, ran, accesses);
@@ -249,7 +262,7 @@ impl CoreListener for SampledCore {
     }
 
     fn hears_lines(&self) -> bool {
-        self.phase == Phase::Reach
+        self.is_reaching()
     }
 
     fn ran(&mut self, runs: &[(BlockId, u32)], instructions: u64) {
@@ -263,7 +276,7 @@ impl CoreListener for SampledCore {
     }
 
     fn touched(&mut self, addresses: &[u64]) {
-        if self.phase == Phase::Reach {
+        if self.is_reaching() {
             self.warmer.refresh(addresses);
             if let Some(recalled) = &mut self.recalled {
                 recalled.note_lines(addresses);

@@ -117,7 +117,7 @@ impl SampledCore {
         play(warming, &mut accesses, |run, own| {
             if left <= warm {
                 self.warmer.executed(run.id, run.ran, own);
-            } else if left <= reaching(warm) {
+            } else if left <= reaching(warm) || self.reaches_all {
                 self.warmer.reach(run.ran, own, |_| ());
             }
             left = left.saturating_sub(u64::from(run.ran));
