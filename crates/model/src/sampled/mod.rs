@@ -14,7 +14,7 @@
 //!
 //! Some windows are warmed for longer and then looked at again as if they had not been (`recalled`).
 //! If that shows something else, warming is too short for this program and is made longer; if half of
-//! it would have shown the same, it is made shorter (`warmth`).
+//! that would have shown the same, it is made shorter again (`warmth`).
 
 mod answer;
 mod features;
@@ -40,7 +40,7 @@ use observed::{Fitted, Observed};
 use plan::Stratum;
 use recalled::Recalled;
 use regression::Prior;
-use warmth::{HALVES_FIRST, Warmth};
+use warmth::Warmth;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
@@ -76,9 +76,9 @@ pub struct SampledCore {
     /// What this stratum showed, until it is over.
     window: Option<Observed>,
     strata: Vec<Observed>,
-    /// How long warming is, in halves of what it began with, and what longer warming shows.
+    /// How long warming must be, in times of what it began with, and what longer warming shows.
     warmth: Warmth,
-    half_instructions: u64,
+    warm_at_first: u64,
     /// In a stratum that is warmed for longer: the units before that, and what ran since it would
     /// have begun had it been as short as usual.
     before: Option<Box<Units>>,
@@ -133,7 +133,7 @@ impl SampledCore {
             window: None,
             strata: Vec::new(),
             warmth: Warmth::new(),
-            half_instructions: plan.warm_instructions / HALVES_FIRST,
+            warm_at_first: plan.warm_instructions,
             before: None,
             recalled: None,
             windows: 0,

@@ -6,7 +6,6 @@ use super::features::{Features, features, rates};
 use super::observed::{Observed, STRATA_MAX, halve, rates_of};
 use super::plan::{STRATA_LEAST, Stratum};
 use super::recalled::Recalled;
-use super::warmth::HALVES_FIRST;
 use super::{Phase, SampledCore};
 use crate::event::Event;
 
@@ -23,9 +22,8 @@ impl SampledCore {
 
     pub(super) fn begin_stratum(&mut self) {
         let mut dice = self.dice;
-        let (first, every) = (HALVES_FIRST * self.half_instructions, self.warmth.long_every());
-        let roll = || roll(&mut dice);
-        self.stratum = Stratum::new(&self.plan, self.about, first, every, roll);
+        let long_every = self.warmth.long_every();
+        self.stratum = Stratum::new(&self.plan, self.about, long_every, || roll(&mut dice));
         if self.reaches_all {
             self.stratum.reach = 0;
         }

@@ -205,8 +205,7 @@ fn code_that_was_decoded_while_untimed_is_found_decoded() {
 
 #[test]
 fn a_window_looked_at_again_from_the_same_units_shows_the_same() {
-    // Everything a loop needs is learnt at once: longer warming has nothing to add, and half of it
-    // would do.
+    // Everything a loop needs is learnt at once: longer warming has nothing to add.
     let zen4 = machine("zen4", &[]);
     let plan = Plan { certain_instructions: 0, warm_instructions: 8_000, ..Plan::default() };
     let mut sampled = SampledCore::new(&zen4, Settings::default(), plan);
@@ -214,7 +213,7 @@ fn a_window_looked_at_again_from_the_same_units_shows_the_same() {
     sampled.settle_all();
     let longer = sampled.sampling().unwrap().longer_warming.unwrap();
     assert!(longer.value.abs() < 1e-3, "{}", longer.value);
-    assert_eq!(sampled.warm_instructions(), 4_000);
+    assert_eq!(sampled.warm_instructions(), 8_000);
     assert_eq!(sampled.instructions(), 3_000_000);
 }
 
