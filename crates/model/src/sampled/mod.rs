@@ -14,7 +14,7 @@
 //!
 //! Some windows are warmed for longer and then looked at again as if they had not been (`recalled`).
 //! If that shows something else, warming is too short for this program and is made longer; if half of
-//! it would have shown the same, it is made shorter (`warmth`).
+//! that would have shown the same, it is made shorter again (`warmth`).
 
 mod answer;
 mod features;
@@ -40,7 +40,7 @@ use observed::{Fitted, Observed};
 use plan::Stratum;
 use recalled::Recalled;
 use regression::Prior;
-use warmth::{HALVES_FIRST, Warmth};
+use warmth::Warmth;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
@@ -76,15 +76,17 @@ pub struct SampledCore {
     /// What this stratum showed, until it is over.
     window: Option<Observed>,
     strata: Vec<Observed>,
-    /// How long warming is, in halves of what it began with, and what longer warming shows.
+    /// How long warming must be, in times of what it began with, and what longer warming shows.
     warmth: Warmth,
-    half_instructions: u64,
+    warm_at_first: u64,
     /// In a stratum that is warmed for longer: the units before that, and what ran since it would
     /// have begun had it been as short as usual.
     before: Option<Box<Units>>,
     recalled: Option<Recalled>,
     windows: u64,
     fitted: Option<Fitted>,
+    /// Whether memory takes so much of the time that all that is skipped reaches the outer caches.
+    reaches_all: bool,
     /// How many strata there must be for the fit to be made again, and for all events.
     fit_at: usize,
     fit_all_at: usize,
@@ -131,11 +133,12 @@ impl SampledCore {
             window: None,
             strata: Vec::new(),
             warmth: Warmth::new(),
-            half_instructions: plan.warm_instructions / HALVES_FIRST,
+            warm_at_first: plan.warm_instructions,
             before: None,
             recalled: None,
             windows: 0,
             fitted: None,
+            reaches_all: false,
             fit_at: 2,
             fit_all_at: 2,
             certain: None,
@@ -168,6 +171,15 @@ impl SampledCore {
     /// The core that times the windows.
     pub fn core(&self) -> &FastCore {
         &self.core
+    }
+
+    /// Whether lines reach the outer caches and nothing else is done.
+    fn is_reaching(&self) -> bool {
+        match self.phase {
+            Phase::Reach => true,
+            Phase::After => self.stratum.is_skipped && self.reaches_all,
+            _ => false,
+        }
     }
 
     fn reach(&mut self, ran: u16, accesses: &[Access]) {
@@ -218,7 +230,8 @@ impl CoreListener for SampledCore {
         }
         match self.phase {
             Phase::Skip => {}
-            Phase::After if self.stratum.is_skipped => {}
+            Phase::After if self.stratum.is_skipped && !self.reaches_all => {}
+            Phase::After if self.stratum.is_skipped => self.reach(ran, accesses),
             Phase::Reach => self.reach(ran, accesses),
             Phase::Warm | Phase::After => {
                 self.warmer.executed(id, ran, accesses);
@@ -249,7 +262,7 @@ impl CoreListener for SampledCore {
     }
 
     fn hears_lines(&self) -> bool {
-        self.phase == Phase::Reach
+        self.is_reaching()
     }
 
     fn ran(&mut self, runs: &[(BlockId, u32)], instructions: u64) {
@@ -263,7 +276,7 @@ impl CoreListener for SampledCore {
     }
 
     fn touched(&mut self, addresses: &[u64]) {
-        if self.phase == Phase::Reach {
+        if self.is_reaching() {
             self.warmer.refresh(addresses);
             if let Some(recalled) = &mut self.recalled {
                 recalled.note_lines(addresses);

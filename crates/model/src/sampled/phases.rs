@@ -6,7 +6,6 @@ use super::features::{Features, features, rates};
 use super::observed::{Observed, STRATA_MAX, halve, rates_of};
 use super::plan::{STRATA_LEAST, Stratum};
 use super::recalled::Recalled;
-use super::warmth::HALVES_FIRST;
 use super::{Phase, SampledCore};
 use crate::event::Event;
 
@@ -23,9 +22,11 @@ impl SampledCore {
 
     pub(super) fn begin_stratum(&mut self) {
         let mut dice = self.dice;
-        let (first, every) = (HALVES_FIRST * self.half_instructions, self.warmth.long_every());
-        let roll = || roll(&mut dice);
-        self.stratum = Stratum::new(&self.plan, self.about, first, every, roll);
+        let long_every = self.warmth.long_every();
+        self.stratum = Stratum::new(&self.plan, self.about, long_every, || roll(&mut dice));
+        if self.reaches_all {
+            self.stratum.reach = 0;
+        }
         self.dice = dice;
         self.in_stratum = 0;
         self.window = None;
@@ -65,7 +66,9 @@ impl SampledCore {
             }
             Phase::Reach => {
                 if let Some(units) = self.before.take() {
-                    self.recalled = Some(Recalled::new(units));
+                    // What all strata have reached by now is no part of what longer warming adds.
+                    let now = self.reaches_all.then(|| Box::new(self.warmer.units()));
+                    self.recalled = Some(Recalled::new(now.unwrap_or(units)));
                 }
                 if self.in_stratum < self.stratum.warm {
                     self.turns_at = self.stratum.warm;
@@ -184,6 +187,7 @@ impl SampledCore {
         else {
             return;
         };
+        self.reaches_all |= self.memory_share() > MEMORY_SHARE;
         let asked = self.plan.error;
         let allowed = MARGIN * (asked * asked - bias * bias).max(asked * asked / 9.0).sqrt();
         // The spread itself says whether σ was judged right so far.
@@ -196,7 +200,20 @@ impl SampledCore {
         let least = self.plan.stratum_instructions;
         self.about = (may_be as u64).min(most).max(least);
     }
+    /// The share of the time that goes into waiting for memory, as far as is known.
+    fn memory_share(&self) -> f64 {
+        let rate_of = |event: Event| {
+            let rate = self.fitted.as_ref()?.rates.get(event as usize)?;
+            Some(rate.rate)
+        };
+        let (waited, all) = (rate_of(Event::StallMemory), rate_of(Event::Cycles));
+        waited.zip(all).map_or(0.0, |(waited, all)| waited / all.max(f64::MIN_POSITIVE))
+    }
 }
+
+/// Where memory takes more of the time than this, a last level that missed what was skipped would
+/// show: windows would wait for lines that it has had for long.
+const MEMORY_SHARE: f64 = 0.04;
 
 /// The part of what is allowed that strata are laid out for: what is estimated from windows may be
 /// too low.

@@ -11,7 +11,7 @@ pub struct Plan {
     pub prime_instructions: u64,
     /// Instructions warmed before most windows of strata that are much longer; the rest of such
     /// strata is skipped. Doubled while windows that are warmed for longer show something else, and
-    /// halved where half is proved to do.
+    /// halved again where half is proved to do.
     pub warm_instructions: u64,
     /// The smallest stratum.
     pub stratum_instructions: u64,
@@ -44,7 +44,7 @@ impl Default for Plan {
 pub(super) const STRATA_LEAST: u64 = 128;
 /// Strata so many times longer than what must be warmed are skipped for the rest.
 const SKIPPED_FROM: u64 = 5;
-/// Some skipped strata are warmed for so many times as long, or as long as warming began with.
+/// Some skipped strata are warmed for so many times as long.
 const LONGER: u64 = 4;
 /// So many times what is warmed reaches the outer caches before that.
 const OUTER: u64 = 2;
@@ -84,11 +84,10 @@ pub(super) struct Stratum {
 
 impl Stratum {
     /// Lays a stratum of about `length` out at random. One in `long_every` that are skipped is warmed
-    /// for longer than warming is now or was `at_first`.
+    /// for longer.
     pub(super) fn new(
         plan: &Plan,
         length: u64,
-        at_first: u64,
         long_every: u64,
         mut roll: impl FnMut() -> u64,
     ) -> Stratum {
@@ -117,8 +116,7 @@ impl Stratum {
             (from(reaching(warming)), from(warming))
         };
         let usual = before(plan.warm_instructions);
-        let longer = LONGER * plan.warm_instructions.max(at_first);
-        let (reach, warm) = if is_long { before(longer) } else { usual };
+        let (reach, warm) = if is_long { before(LONGER * plan.warm_instructions) } else { usual };
         let recall = is_long.then_some(usual.0);
         Stratum { reach, warm, recall, is_skipped: true, ..stratum }
     }

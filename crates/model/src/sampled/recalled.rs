@@ -91,8 +91,8 @@ impl SampledCore {
             self.run_again(&mut recalled, usual / 2, pc)
         });
         let Some(short) = short else { return };
-        let halves = self.warmth.note(long, short, half, self.plan.error);
-        self.plan.warm_instructions = self.half_instructions * halves;
+        let times = self.warmth.note(long, short, half, self.plan.error);
+        self.plan.warm_instructions = self.warm_at_first * times;
     }
 
     /// Cycles an instruction in the window from the units that were kept, when so many instructions
@@ -117,7 +117,7 @@ impl SampledCore {
         play(warming, &mut accesses, |run, own| {
             if left <= warm {
                 self.warmer.executed(run.id, run.ran, own);
-            } else if left <= reaching(warm) {
+            } else if left <= reaching(warm) || self.reaches_all {
                 self.warmer.reach(run.ran, own, |_| ());
             }
             left = left.saturating_sub(u64::from(run.ran));

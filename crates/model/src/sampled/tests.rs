@@ -205,8 +205,7 @@ fn code_that_was_decoded_while_untimed_is_found_decoded() {
 
 #[test]
 fn a_window_looked_at_again_from_the_same_units_shows_the_same() {
-    // Everything a loop needs is learnt at once: longer warming has nothing to add, and half of it
-    // would do.
+    // Everything a loop needs is learnt at once: longer warming has nothing to add.
     let zen4 = machine("zen4", &[]);
     let plan = Plan { certain_instructions: 0, warm_instructions: 8_000, ..Plan::default() };
     let mut sampled = SampledCore::new(&zen4, Settings::default(), plan);
@@ -214,6 +213,37 @@ fn a_window_looked_at_again_from_the_same_units_shows_the_same() {
     sampled.settle_all();
     let longer = sampled.sampling().unwrap().longer_warming.unwrap();
     assert!(longer.value.abs() < 1e-3, "{}", longer.value);
-    assert_eq!(sampled.warm_instructions(), 4_000);
+    assert_eq!(sampled.warm_instructions(), 8_000);
     assert_eq!(sampled.instructions(), 3_000_000);
+}
+
+/// Chases at random through more than the second level holds and less than the third.
+fn chase(core: &mut impl CoreListener, steps: u32) {
+    translate(core, &[block(0x1000, &[CHASE, ADD_RAX_RAX, ADD_RAX_RAX, JNE])]);
+    let mut dice = Dice::new(8);
+    for _ in 0..steps {
+        core.executed(BlockId(0), 4, &[load(0, (1 << 30) + 64 * (dice.next() % 40_000))]);
+    }
+}
+
+#[test]
+fn a_last_level_knows_what_was_skipped_where_memory_takes_much_of_the_time() {
+    let zen4 = machine("zen4", &[]);
+    let mut full = FastCore::new(&zen4, Settings::default());
+    chase(&mut full, 400_000);
+    full.finish();
+    let truth = full.counts()[Event::Cycles] as f64;
+    let plan = Plan {
+        certain_instructions: 20_000,
+        warm_instructions: 800,
+        prime_instructions: 200,
+        window_instructions: 300,
+        stratum_instructions: 4_000,
+        ..Plan::default()
+    };
+    let mut sampled = SampledCore::new(&zen4, Settings::default(), plan);
+    chase(&mut sampled, 400_000);
+    sampled.settle_all();
+    let cycles = sampled.estimate(Event::Cycles).unwrap().value;
+    assert!((cycles / truth - 1.0).abs() < 0.05, "{cycles} of {truth}");
 }

@@ -13,9 +13,9 @@ const LOOKS_OFTEN: f64 = 24.0;
 const SOON_EVERY: u64 = 3;
 const OFTEN_EVERY: u64 = 16;
 const LATER_EVERY: u64 = 48;
-/// Warming is never made longer than so many times what it began with, nor shorter than half.
-const HALVES_MAX: u64 = 32;
-pub(super) const HALVES_FIRST: u64 = 2;
+/// Warming is never made longer than so many times what it began with, and never shorter than that:
+/// looks do not see what a predictor learns over millions of instructions.
+const TIMES_MAX: u64 = 16;
 
 /// Windows that were looked at after long warming and after shorter, as sums of cycles an
 /// instruction.
@@ -66,13 +66,13 @@ struct Looks {
 #[derive(Clone, Debug)]
 pub(super) struct Warmth {
     looks: Vec<Looks>,
-    /// How long it is now, in halves of what it began with.
-    halves: u64,
+    /// How many times longer it is than in the beginning.
+    times: u64,
 }
 
 impl Warmth {
     pub(super) fn new() -> Warmth {
-        Warmth { looks: vec![Looks::default()], halves: HALVES_FIRST }
+        Warmth { looks: vec![Looks::default()], times: 1 }
     }
 
     /// Forgets what was seen, not how long warming must be.
@@ -92,7 +92,7 @@ impl Warmth {
     /// Whether half the warming is worth a look: it may do, and that is not known yet.
     pub(super) fn asks_for_half(&self) -> bool {
         let looked = self.looks.last().map_or(0.0, |looks| looks.half.count);
-        self.halves > 1 && looked < LOOKS_OFTEN
+        self.times > 1 && looked < LOOKS_OFTEN
     }
 
     /// A stratum of so many instructions was warmed for no longer than usual.
@@ -103,11 +103,11 @@ impl Warmth {
     }
 
     /// A window took so many cycles an instruction after longer warming, so many after the usual, and
-    /// perhaps so many after half of that. Says how long warming must be from now on for the error
-    /// asked for, in halves of what it began with.
+    /// perhaps so many after half of that. Says how many times what it began with warming must be from
+    /// now on for the error asked for.
     pub(super) fn note(&mut self, long: f64, short: f64, half: Option<f64>, error: f64) -> u64 {
         let allowed = BIAS_PART * error;
-        let Some(looks) = self.looks.last_mut() else { return self.halves };
+        let Some(looks) = self.looks.last_mut() else { return self.times };
         looks.usual.note(long, short);
         if let Some(half) = half {
             looks.half.note(long, half);
@@ -117,22 +117,22 @@ impl Warmth {
             let bias = longer.value.abs();
             bias >= allowed && bias >= 2.0 * longer.standard_uncertainty
         });
-        let half_will_do = self.halves > 1
+        let half_will_do = self.times > 1
             && enough(&looks.half, LOOKS_SOON).is_some_and(|longer| {
                 longer.value.abs() + 2.0 * longer.standard_uncertainty < allowed
             });
-        let next = if is_off && self.halves < HALVES_MAX {
+        let next = if is_off && self.times < TIMES_MAX {
             let is_far_off = looks.usual.longer().is_some_and(|l| l.value.abs() > error / 2.0);
-            self.halves = (self.halves * if is_far_off { 4 } else { 2 }).min(HALVES_MAX);
+            self.times = (self.times * if is_far_off { 4 } else { 2 }).min(TIMES_MAX);
             Looks::default()
         } else if half_will_do {
-            self.halves /= 2;
+            self.times /= 2;
             Looks { usual: looks.half, ..Looks::default() }
         } else {
-            return self.halves;
+            return self.times;
         };
         self.looks.push(next);
-        self.halves
+        self.times
     }
 
     /// How much more cycles a run of so many instructions would have shown, as a share, had all its
@@ -165,34 +165,37 @@ mod tests {
             let note = |cpi: &f64| warmth.note(cpi * (1.0 + bias), *cpi, None, 0.03);
             spread.iter().map(note).last().unwrap()
         };
-        assert_eq!(looks(&mut warmth, -0.02), 8, "more than half of the error");
-        assert_eq!(looks(&mut warmth, -0.008), 16);
-        assert_eq!(looks(&mut warmth, -0.002), 16, "little enough");
+        assert_eq!(looks(&mut warmth, -0.02), 4, "more than half of the error");
+        assert_eq!(looks(&mut warmth, -0.008), 8);
+        assert_eq!(looks(&mut warmth, -0.002), 8, "little enough");
     }
 
     #[test]
     fn warming_is_made_shorter_once_half_is_proved_to_do() {
         let mut warmth = Warmth::new();
+        assert!(!warmth.asks_for_half(), "never less than in the beginning");
+        let longer = (0..6).map(|_| warmth.note(1.0, 1.01, None, 0.03)).last();
+        assert_eq!(longer, Some(2));
         assert!(warmth.asks_for_half());
         for k in 1..=11 {
             assert_eq!(warmth.note(1.0, 1.001, Some(1.002), 0.03), 2, "{k} looks are too few");
         }
         warmth.stood_for(100);
         assert_eq!(warmth.note(1.0, 1.001, Some(1.002), 0.03), 1);
-        assert!(!warmth.asks_for_half(), "half of that is never tried");
+        assert!(!warmth.asks_for_half());
         assert_eq!(warmth.long_every(), OFTEN_EVERY, "what was seen of it still counts");
         warmth.stood_for(100);
         let longer = warmth.longer(200).unwrap().value;
         let (usual, half) = (1.0 / 1.001 - 1.0, 1.0 / 1.002 - 1.0);
         assert!((longer - (usual + half) / 2.0).abs() < 1e-9, "{longer}");
-        // It is no better than the usual was: from here on it would have to be longer again.
-        let halves = (0..30).map(|_| warmth.note(1.0, 1.02, None, 0.03)).max();
-        assert!(halves > Some(1));
+        // If it does no longer do, it is made longer again.
+        let times = (0..30).map(|_| warmth.note(1.0, 1.02, None, 0.03)).max();
+        assert!(times > Some(1));
     }
 
     #[test]
     fn half_the_warming_does_not_do_where_chance_is_all_that_is_known_of_it() {
-        let mut warmth = Warmth::new();
+        let mut warmth = Warmth { times: 2, ..Warmth::new() };
         let noisy = [1.01, 0.99, 1.02, 0.99, 1.01, 0.98];
         for half in noisy.iter().cycle().take(24) {
             assert_eq!(warmth.note(1.0, 1.0, Some(*half), 0.03), 2);
@@ -204,15 +207,15 @@ mod tests {
     fn chance_does_not_make_it_longer_and_there_is_an_end() {
         let mut warmth = Warmth::new();
         let noisy = [1.1, 0.9, 1.2, 0.9, 1.1, 0.95, 0.9, 1.1];
-        assert!(noisy.iter().all(|long| warmth.note(*long, 1.0, None, 0.03) == HALVES_FIRST));
+        assert!(noisy.iter().all(|long| warmth.note(*long, 1.0, None, 0.03) == 1));
         let longest = (0..100).map(|_| warmth.note(0.8, 1.0, None, 0.03)).max();
-        assert_eq!(longest, Some(HALVES_MAX));
+        assert_eq!(longest, Some(TIMES_MAX));
     }
 
     #[test]
     fn what_longer_warming_shows_is_weighted_by_what_was_warmed_for_less() {
         let mut warmth = Warmth::new();
-        (0..6).for_each(|_| assert!(warmth.note(0.96, 1.0, None, 1.0) == HALVES_FIRST));
+        (0..6).for_each(|_| assert!(warmth.note(0.96, 1.0, None, 1.0) == 1));
         assert_eq!(warmth.longer(100).unwrap().value, 0.0, "nothing was warmed for less");
         warmth.stood_for(25);
         let longer = warmth.longer(100).unwrap();
