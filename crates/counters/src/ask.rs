@@ -96,7 +96,12 @@ impl Ask {
 impl On {
     /// The targets, in sets that are switched together: a CPU is switched by a thread of its own.
     pub(crate) fn targets(&self) -> Result<Vec<Vec<Target>>, CountError> {
-        let all = |cpus: &[Cpu]| if cpus.is_empty() { cpus_online() } else { cpus.to_vec() };
+        let online = cpus_online();
+        let all = |cpus: &[Cpu]| match cpus.iter().find(|cpu| !online.contains(cpu)) {
+            Some(&cpu) => Err(CountError::NoCpu(cpu)),
+            None if cpus.is_empty() => Ok(online.clone()),
+            None => Ok(cpus.to_vec()),
+        };
         Ok(match self {
             On::Command(pid) | On::Thread(pid) => vec![vec![Target::Thread(*pid)]],
             On::ThisThread => vec![vec![Target::ThisThread]],
@@ -107,14 +112,14 @@ impl On {
                 }
                 vec![threads.into_iter().map(Target::Thread).collect()]
             }
-            On::Cpus(cpus) => all(cpus).into_iter().map(|cpu| vec![Target::Cpu(cpu)]).collect(),
+            On::Cpus(cpus) => all(cpus)?.into_iter().map(|cpu| vec![Target::Cpu(cpu)]).collect(),
             On::Cgroup(directory, cpus) => {
                 let open = |cpu| {
                     Target::cgroup(directory, cpu)
                         .map(|target| vec![target])
                         .map_err(|error| CountError::Cgroup(directory.clone(), error.to_string()))
                 };
-                all(cpus).into_iter().map(open).collect::<Result<_, _>>()?
+                all(cpus)?.into_iter().map(open).collect::<Result<_, _>>()?
             }
         })
     }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use perf::{GroupRefusal, Refusal};
 use pmu::GroupError;
+use vocab::Cpu;
 
 /// Why a measurement cannot begin.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub enum CountError {
     NoneCounts(String, Refusal),
     /// The process is not there.
     Gone(u32),
+    /// The CPU is not there, or offline.
+    NoCpu(Cpu),
     /// The control group cannot be opened.
     Cgroup(PathBuf, String),
     /// Events that can never be counted together were asked for together, or an event needs what
@@ -39,9 +42,13 @@ impl fmt::Display for CountError {
                 "'{name}' may not be counted here: {why}; it needs CAP_PERFMON (a container must \
                  be given it) or a lower kernel.perf_event_paranoid"
             ),
-            CountError::NoneCounts(name, why) => {
+            CountError::NoneCounts(name, why @ Refusal::NoSuchEvent) => {
                 write!(f, "none of the events can be counted here: '{name}' is {why}")
             }
+            CountError::NoneCounts(name, why) => {
+                write!(f, "none of the events can be counted here: '{name}': {why}")
+            }
+            CountError::NoCpu(cpu) => write!(f, "there is no CPU {} online", cpu.0),
             CountError::Gone(pid) => write!(f, "there is no process {pid}"),
             CountError::Cgroup(directory, why) => {
                 write!(f, "the control group {} cannot be opened: {why}", directory.display())

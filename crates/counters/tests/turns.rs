@@ -143,6 +143,13 @@ fn an_event_that_is_not_there_does_not_take_the_others_with_it() {
 }
 
 #[test]
+fn a_cpu_that_is_not_there_is_named() {
+    let nobody = On::Cpus(vec![vocab::Cpu(99_999)]);
+    let error = Session::open(&Ask::new(vec![writes(0)], nobody)).unwrap_err();
+    assert_eq!(error.to_string(), "there is no CPU 99999 online");
+}
+
+#[test]
 fn a_program_and_its_children_are_counted_by_turns() {
     let script = "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done";
     let words = ["sh", "-c", script].map(|w| CString::new(w).unwrap());

@@ -289,10 +289,12 @@ fn turns(outcomes: &[(Outcome, u64)]) -> String {
 pub(crate) fn count_failure(error: &CountError) -> Failure {
     let failure = Failure::new(RUN_FAILED, error.to_string());
     match error {
-        CountError::NoneCounts(_, refusal) if !refusal.is_permission() => {
+        CountError::NoneCounts(_, perf::Refusal::NoSuchEvent) => {
             failure.remedy("hardware events need a PMU; `--machine NAME` counts on a modelled core")
         }
-        CountError::NoneCounts(..) => failure.remedy("`whither doctor` says what this user may do"),
+        CountError::NoneCounts(_, refusal) if refusal.is_permission() => {
+            failure.remedy("`whither doctor` says what this user may do")
+        }
         _ => failure,
     }
 }
