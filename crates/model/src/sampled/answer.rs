@@ -31,7 +31,7 @@ impl SampledCore {
             return Some(Estimate::exact(self.instructions as f64));
         }
         let Some(certain) = &self.certain else {
-            return Some(Estimate::exact(self.core.counts()[event] as f64));
+            return Some(Estimate::exact(self.timed_whole()[event] as f64));
         };
         if event.is_static() && self.fixed.0 == self.instructions {
             return Some(Estimate::exact(self.fixed.1[event as usize] as f64));

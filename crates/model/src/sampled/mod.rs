@@ -44,6 +44,8 @@ use warmth::Warmth;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
+    /// The child of a fork has not run yet.
+    Forked,
     Certain,
     Skip,
     Reach,
@@ -92,6 +94,8 @@ pub struct SampledCore {
     fit_all_at: usize,
     /// What was counted in the stretch that was timed whole, once it is over.
     certain: Option<Counts>,
+    /// What the core had counted before that stretch, for the process's parent.
+    certain_from: Counts,
     /// How often each block ran whole, and as in an account the steps of what ran in part.
     blocks: Vec<Counted>,
     steps: Vec<i64>,
@@ -142,6 +146,7 @@ impl SampledCore {
             fit_at: 2,
             fit_all_at: 2,
             certain: None,
+            certain_from: Counts::default(),
             blocks: Vec::new(),
             steps: Vec::new(),
             fixed: (0, [0; STATIC]),
@@ -229,7 +234,7 @@ impl CoreListener for SampledCore {
             }
         }
         match self.phase {
-            Phase::Skip => {}
+            Phase::Forked | Phase::Skip => {}
             Phase::After if self.stratum.is_skipped && !self.reaches_all => {}
             Phase::After if self.stratum.is_skipped => self.reach(ran, accesses),
             Phase::Reach => self.reach(ran, accesses),
@@ -286,17 +291,21 @@ impl CoreListener for SampledCore {
 
     fn interrupted(&mut self) {
         match self.phase {
-            Phase::Skip | Phase::Reach | Phase::Warm | Phase::After => self.warmer.interrupted(),
+            Phase::Forked | Phase::Skip | Phase::Reach | Phase::Warm | Phase::After => {
+                self.warmer.interrupted();
+            }
             Phase::Certain | Phase::Prime | Phase::Measure => self.core.interrupted(),
         }
     }
 
     fn forked(&mut self) {
-        // The units stay; the child's estimate begins anew, with strata.
+        // The units stay; the child's estimate begins anew, and like any program's with a stretch
+        // that is timed whole: most children run a few thousand instructions and become another.
         if matches!(self.phase, Phase::Certain | Phase::Prime | Phase::Measure) {
+            self.core.finish();
             self.exchange();
         }
-        self.phase = Phase::After;
+        self.phase = Phase::Forked;
         self.add_fixed();
         for (before, more) in self.fixed_before.iter_mut().zip(self.fixed.1) {
             *before += more;
@@ -306,11 +315,11 @@ impl CoreListener for SampledCore {
         self.strata.clear();
         self.fitted = None;
         (self.fit_at, self.fit_all_at) = (2, 2);
-        self.certain = Some(Counts::default());
-        self.instructions = 0;
+        self.certain = None;
+        (self.instructions, self.in_stratum, self.turns_at) = (0, 0, 0);
+        (self.window, self.recalled, self.before) = (None, None, None);
         self.fixed = (0, [0; STATIC]);
         self.unseen = 0;
         self.about = self.plan.stratum_instructions;
-        self.begin_stratum();
     }
 }
