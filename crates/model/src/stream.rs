@@ -103,33 +103,32 @@ const REACHED_SHIFT: u32 = 6;
 
 /// The lines reached last: each place holds the last of those that share its low bits.
 #[derive(Clone, Debug)]
-pub struct Reached {
-    /// Folded to half a word, so that the table stays in the host's first level.
-    lines: Box<[u32; REACHED]>,
+pub struct Reached<const PLACES: usize = REACHED> {
+    /// Folded to half a word, so that the usual table stays in the host's first level.
+    lines: Box<[u32; PLACES]>,
 }
 
 /// No line, as long as nobody uses the last one of the address space.
 const NOWHERE: u32 = u32::MAX;
 
-impl Default for Reached {
-    fn default() -> Reached {
-        Reached { lines: Box::new([NOWHERE; REACHED]) }
+impl<const PLACES: usize> Default for Reached<PLACES> {
+    fn default() -> Reached<PLACES> {
+        Reached { lines: Box::new([NOWHERE; PLACES]) }
     }
 }
 
-impl Reached {
+impl<const PLACES: usize> Reached<PLACES> {
     /// Whether the line of an address was not reached a short while before.
     #[inline]
     pub fn is_new(&mut self, address: u64) -> bool {
         let line = address >> REACHED_SHIFT;
         // Lines that differ only in equal bits of both halves are far apart and few.
         let folded = (line ^ line >> 32) as u32;
-        let place = &mut self.lines[line as usize % REACHED];
-        if *place == folded {
-            return false;
-        }
+        let place = &mut self.lines[line as usize % PLACES];
+        // No decision: which lines are new the host could not guess.
+        let is_new = *place != folded;
         *place = folded;
-        true
+        is_new
     }
 
     /// Every line is new from now on.

@@ -55,6 +55,12 @@ impl Outline {
 /// Lines of code that are kept, more than caches of decoded code hold; a power of two.
 const PASSED: usize = 4096;
 
+/// Lines that are told apart far from anything timed: a part of a last level, in the host's second.
+const FAR: usize = 1 << 16;
+/// Instructions after which they are forgotten: few enough that no last level replaces half of what
+/// it holds in the meantime.
+const FORGET_FAR: u64 = 1 << 21;
+
 /// How often the predictor was wrong, and asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BranchCounts {
@@ -89,6 +95,10 @@ pub struct Warmer {
     reached: Reached,
     /// Instructions until the lines reached are forgotten.
     until_forgotten: u64,
+    /// Lines reached far from anything timed, and since how many instructions.
+    far: Reached<FAR>,
+    far_from: u64,
+    far_new: Vec<u64>,
 }
 
 impl Warmer {
@@ -115,6 +125,9 @@ impl Warmer {
             branches: BranchCounts::default(),
             reached: Reached::default(),
             until_forgotten: FORGET_EVERY,
+            far: Reached::default(),
+            far_from: 0,
+            far_new: Vec::new(),
         }
     }
 
@@ -158,24 +171,40 @@ impl Warmer {
         tell(&mut latest.map(|k| self.passed[k % PASSED] << shift));
     }
 
-    /// Lines that ran past unseen reach the outer caches.
-    pub(crate) fn refresh(&mut self, addresses: &[u64]) {
-        for &address in addresses {
-            self.memory.refresh(address);
+    /// The same of lines that ran past long before anything is timed. The last level is the only one
+    /// that remembers for so long, and its order of use need not be known so closely: of lines that
+    /// were reached within millions of instructions it hears once. So many instructions ran so far.
+    pub(crate) fn refresh_far(&mut self, addresses: &[u64], instructions: u64) {
+        if instructions.abs_diff(self.far_from) >= FORGET_FAR {
+            self.far_from = instructions;
+            self.far.forget();
         }
+        let new = addresses.iter().copied().filter(|&address| self.far.is_new(address));
+        self.far_new.clear();
+        self.far_new.extend(new);
+        self.memory.refresh_all(&self.far_new);
     }
 
-    /// The same of the accesses of so many instructions, but for lines that were reached a short
-    /// while before; the others are told.
-    pub(crate) fn reach(&mut self, ran: u16, accesses: &[Access], mut told: impl FnMut(u64)) {
+    /// Lines that ran past unseen reach the outer caches.
+    pub(crate) fn refresh(&mut self, addresses: &[u64]) {
+        self.memory.refresh_all(addresses);
+    }
+
+    /// Tells of the lines that so many instructions touched and that were not reached a short while
+    /// before.
+    pub(crate) fn reach(
+        &mut self,
+        ran: u16,
+        accesses: &[Access],
+        mut told: impl FnMut(&mut Warmer, u64),
+    ) {
         self.until_forgotten = self.until_forgotten.saturating_sub(u64::from(ran));
         if self.until_forgotten == 0 {
             self.forget_reached();
         }
         for access in accesses {
             if self.reached.is_new(access.address) {
-                self.memory.refresh(access.address);
-                told(access.address);
+                told(self, access.address);
             }
         }
     }

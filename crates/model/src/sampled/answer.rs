@@ -2,8 +2,8 @@
 
 use metrology::{Coverage, Estimate};
 
-use super::features::rates;
-use super::observed::{Fitted, Observed};
+use super::fit::Fitted;
+use super::observed::Observed;
 use super::{Phase, SampledCore};
 use crate::core::{Account, Accounting, Sampling};
 use crate::event::{Counts, Event, STATIC};
@@ -73,30 +73,14 @@ impl SampledCore {
 
     /// The stratum under way as far as it came, if anything is known of it.
     fn unfinished(&self) -> Option<Observed> {
-        let length = self.in_stratum as f64;
-        if self.stratum.is_skipped || self.phase == Phase::Certain || length < 1.0 {
+        let so_far = self.so_far();
+        let is_known =
+            !self.stratum.is_skipped && self.phase != Phase::Certain && self.in_stratum > 0;
+        match &self.window {
+            Some(window) => Some(window.clone().within(so_far)),
             // Of a skipped one little is known: it counts as the others do on average.
-            let window = self.window.as_ref()?;
-            let timed_share = (window.timed_share / length).min(1.0);
-            let warmed_share = (window.warmed_share / length).min(1.0);
-            return Some(Observed {
-                stands_for: length,
-                timed_share,
-                warmed_share,
-                ..window.clone()
-            });
+            None => is_known.then_some(so_far),
         }
-        let stretch = rates(&self.features(), &self.warm_from);
-        let window = self.window.clone().unwrap_or(Observed {
-            stands_for: 0.0,
-            timed_share: 0.0,
-            warmed_share: 1.0,
-            window: stretch,
-            stretch,
-            rates: [].into(),
-        });
-        let timed_share = (window.timed_share / length).min(1.0);
-        Some(Observed { stands_for: length, timed_share, warmed_share: 1.0, stretch, ..window })
     }
 
     /// Fits all there is, the stratum under way included, and looks for code that was never timed.

@@ -1,25 +1,27 @@
-//! What warming counts that cycles follow from.
+//! What is counted beside the windows that cycles follow from.
 
 use crate::event::{Counts, Event};
 use crate::units::memory::Memory;
 use crate::warm::BranchCounts;
 
 /// How many there are.
-pub(super) const FEATURES: usize = 9;
+pub(super) const FEATURES: usize = 10;
 
 /// Instructions, and what happened to them that costs time. The units count these the same whether
 /// they are warmed or timed.
 pub(super) type Features = [f64; FEATURES];
 
-/// All that was counted so far, by a warmer and by a core that exchange one memory.
+/// All that was counted so far, by a warmer and by a core that exchange one memory; and how long the
+/// blocks that ran usually take.
 pub(super) fn features(
     instructions: u64,
     memory: &Memory,
     warmed: BranchCounts,
     timed: &Counts,
+    usual_cycles: f64,
 ) -> Features {
     let of = &memory.counts;
-    [
+    let counted = [
         instructions,
         warmed.mispredicted + timed[Event::BranchMisses],
         warmed.taken + timed[Event::TakenBranches],
@@ -29,8 +31,40 @@ pub(super) fn features(
         of.l3_misses,
         of.memory_reads,
         memory.translation_misses(),
-    ]
-    .map(|count| count as f64)
+    ];
+    let mut all = [usual_cycles; FEATURES];
+    all.iter_mut().zip(counted).for_each(|(to, count)| *to = count as f64);
+    all
+}
+
+/// Which features are known of a stratum as a whole.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Known {
+    /// Which blocks ran: the stratum was skipped.
+    Code,
+    /// And what the outer caches missed: all that was skipped reached them.
+    Outer,
+    /// All: it was warmed.
+    All,
+}
+
+impl Known {
+    pub(super) const KINDS: [Known; 3] = [Known::Code, Known::Outer, Known::All];
+
+    /// Features with those that are not known left out.
+    pub(super) fn of(self, features: &Features) -> Features {
+        let is_known = |k: usize| match k {
+            0 | 9 => true,
+            6 | 7 => self >= Known::Outer,
+            _ => self == Known::All,
+        };
+        std::array::from_fn(|k| if is_known(k) { features[k] } else { 0.0 })
+    }
+
+    /// How many there are.
+    pub(super) fn count(self) -> f64 {
+        self.of(&[1.0; FEATURES]).iter().sum()
+    }
 }
 
 /// What was counted since, an instruction each.

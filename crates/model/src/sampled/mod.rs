@@ -3,7 +3,8 @@
 //! The program is cut into strata. In each, one window at a random place is timed; before it the
 //! core runs a little unmeasured. Around it caches, translation and predictors are kept warm, and
 //! what they count is known of far more than the window: the estimate is a regression on that
-//! (`observed`). While the estimate is good enough strata grow, and long ones are warmed only for
+//! (`observed`, `fit`). Which blocks run is known of everything, and how long they took before
+//! (`usual`). While the estimate is good enough strata grow, and long ones are warmed only for
 //! a part before their window. What ran a while before that reaches the outer caches alone, which
 //! remember longest; of the rest only runs are counted:
 //!
@@ -18,13 +19,16 @@
 
 mod answer;
 mod features;
+mod fit;
 mod observed;
 mod phases;
 mod plan;
+mod reaching;
 mod recalled;
 mod regression;
 #[cfg(test)]
 mod tests;
+mod usual;
 mod warmth;
 
 pub use plan::Plan;
@@ -36,8 +40,10 @@ use crate::machine::Machine;
 use crate::stream::{Access, BlockId, CoreListener, StaticBlock};
 use crate::warm::{Units, Warmer};
 use features::Features;
-use observed::{Fitted, Observed};
+use fit::Fitted;
+use observed::Observed;
 use plan::Stratum;
+use reaching::Reaching;
 use recalled::Recalled;
 use regression::Prior;
 use warmth::Warmth;
@@ -71,8 +77,8 @@ pub struct SampledCore {
     /// About how long strata are, and how this one lies.
     about: u64,
     stratum: Stratum,
-    /// What was counted when warming began, and when the window did.
-    warm_from: Features,
+    /// What was counted when the stratum began, and when the window did.
+    stratum_from: Features,
     window_from: Features,
     counts_from: Counts,
     /// What this stratum showed, until it is over.
@@ -87,8 +93,8 @@ pub struct SampledCore {
     recalled: Option<Recalled>,
     windows: u64,
     fitted: Option<Fitted>,
-    /// Whether memory takes so much of the time that all that is skipped reaches the outer caches.
-    reaches_all: bool,
+    /// Whether all that is skipped reaches the last level.
+    reaching: Reaching,
     /// How many strata there must be for the fit to be made again, and for all events.
     fit_at: usize,
     fit_all_at: usize,
@@ -105,6 +111,11 @@ pub struct SampledCore {
     /// Instructions of code that was never timed, when that was last looked at.
     unseen: u64,
     dice: u64,
+    /// What all that ran usually takes; the mean rate of what was timed; and how many strata there
+    /// must be for that to be learnt again.
+    usual_cycles: f64,
+    usual_rate: f32,
+    learn_at: usize,
 }
 
 /// What is looked at whenever a block runs, together so that it is one place of the host's caches.
@@ -116,6 +127,8 @@ struct Counted {
     pc: u64,
     first: u32,
     count: u32,
+    /// How many cycles a run of it takes, as far as is known.
+    usual_cycles: f32,
 }
 
 impl SampledCore {
@@ -131,7 +144,7 @@ impl SampledCore {
             turns_at: plan.certain_instructions,
             about: plan.stratum_instructions,
             stratum: Stratum::default(),
-            warm_from: Features::default(),
+            stratum_from: Features::default(),
             window_from: Features::default(),
             counts_from: Counts::default(),
             window: None,
@@ -142,7 +155,7 @@ impl SampledCore {
             recalled: None,
             windows: 0,
             fitted: None,
-            reaches_all: false,
+            reaching: Reaching::new(),
             fit_at: 2,
             fit_all_at: 2,
             certain: None,
@@ -154,6 +167,9 @@ impl SampledCore {
             unseen: 0,
             // Seeds that follow each other must not roll alike.
             dice: (plan.seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xd6e8_feb8_6659_fd93) | 1,
+            usual_cycles: 0.0,
+            usual_rate: 0.0,
+            learn_at: 0,
             plan,
         }
     }
@@ -182,17 +198,17 @@ impl SampledCore {
     fn is_reaching(&self) -> bool {
         match self.phase {
             Phase::Reach => true,
-            Phase::After => self.stratum.is_skipped && self.reaches_all,
+            Phase::Skip => self.reaching.is_on(),
+            Phase::After => self.stratum.is_skipped && self.reaching.is_on(),
             _ => false,
         }
     }
 
     fn reach(&mut self, ran: u16, accesses: &[Access]) {
+        let (is_near, instructions) = (self.phase == Phase::Reach, self.instructions);
         let recalled = &mut self.recalled;
-        self.warmer.reach(ran, accesses, |address| {
-            if let Some(recalled) = recalled {
-                recalled.note_lines(&[address]);
-            }
+        self.warmer.reach(ran, accesses, |warmer, address| {
+            reach_lines(warmer, recalled, &[address], is_near, instructions);
         });
     }
 
@@ -201,10 +217,30 @@ impl SampledCore {
         let Some(block) = self.blocks.get_mut(id.0 as usize) else { return };
         if u32::from(ran) >= block.count {
             block.runs += 1;
+            self.usual_cycles += f64::from(block.usual_cycles);
         } else {
+            self.usual_cycles +=
+                f64::from(block.usual_cycles) * f64::from(ran) / f64::from(block.count);
             self.steps[block.first as usize] += 1;
             self.steps[block.first as usize + usize::from(ran)] -= 1;
         }
+    }
+}
+
+/// Lines reach the outer caches, near a window or far from any.
+fn reach_lines(
+    warmer: &mut Warmer,
+    recalled: &mut Option<Recalled>,
+    addresses: &[u64],
+    is_near: bool,
+    instructions: u64,
+) {
+    if !is_near {
+        return warmer.refresh_far(addresses, instructions);
+    }
+    warmer.refresh(addresses);
+    if let Some(recalled) = recalled {
+        recalled.note_lines(addresses);
     }
 }
 
@@ -221,7 +257,8 @@ impl CoreListener for SampledCore {
         }
         let pc = block.instructions.first().map_or(0, |code| code.pc);
         let counted = &mut self.blocks[place];
-        *counted = Counted { pc, first: at.first, count: at.count, ..*counted };
+        let usual_cycles = self.usual_rate * at.count as f32;
+        *counted = Counted { pc, first: at.first, count: at.count, usual_cycles, ..*counted };
         self.steps.resize(self.core.program().instructions.len() + 1, 0);
     }
 
@@ -234,10 +271,10 @@ impl CoreListener for SampledCore {
             }
         }
         match self.phase {
-            Phase::Forked | Phase::Skip => {}
-            Phase::After if self.stratum.is_skipped && !self.reaches_all => {}
-            Phase::After if self.stratum.is_skipped => self.reach(ran, accesses),
-            Phase::Reach => self.reach(ran, accesses),
+            Phase::Skip | Phase::Reach if self.is_reaching() => self.reach(ran, accesses),
+            Phase::After if self.is_reaching() => self.reach(ran, accesses),
+            Phase::Forked | Phase::Skip | Phase::Reach => {}
+            Phase::After if self.stratum.is_skipped => {}
             Phase::Warm | Phase::After => {
                 self.warmer.executed(id, ran, accesses);
                 if let Some(recalled) = &mut self.recalled {
@@ -274,6 +311,7 @@ impl CoreListener for SampledCore {
         for &(id, times) in runs {
             if let Some(block) = self.blocks.get_mut(id.0 as usize) {
                 block.runs += u64::from(times);
+                self.usual_cycles += f64::from(block.usual_cycles) * f64::from(times);
             }
         }
         self.instructions += instructions;
@@ -282,10 +320,9 @@ impl CoreListener for SampledCore {
 
     fn touched(&mut self, addresses: &[u64]) {
         if self.is_reaching() {
-            self.warmer.refresh(addresses);
-            if let Some(recalled) = &mut self.recalled {
-                recalled.note_lines(addresses);
-            }
+            let is_near = self.phase == Phase::Reach;
+            let (warmer, recalled) = (&mut self.warmer, &mut self.recalled);
+            reach_lines(warmer, recalled, addresses, is_near, self.instructions);
         }
     }
 
@@ -314,7 +351,7 @@ impl CoreListener for SampledCore {
         self.warmth.begin_anew();
         self.strata.clear();
         self.fitted = None;
-        (self.fit_at, self.fit_all_at) = (2, 2);
+        (self.fit_at, self.fit_all_at, self.learn_at) = (2, 2, 0);
         self.certain = None;
         (self.instructions, self.in_stratum, self.turns_at) = (0, 0, 0);
         (self.window, self.recalled, self.before) = (None, None, None);

@@ -2,7 +2,7 @@
 
 use metrology::{Coverage, Estimate};
 
-use super::features::{Features, features, rates};
+use super::features::{Features, Known, features, rates};
 use super::observed::{Observed, STRATA_MAX, halve, rates_of};
 use super::plan::{STRATA_LEAST, Stratum};
 use super::recalled::Recalled;
@@ -19,15 +19,19 @@ impl SampledCore {
             }
         };
         let timed = &self.core.account().totals;
-        features(self.instructions, memory, self.warmer.branches(), timed)
+        let warmed = self.warmer.branches();
+        features(self.instructions, memory, warmed, timed, self.usual_cycles)
     }
 
     pub(super) fn begin_stratum(&mut self) {
         let mut dice = self.dice;
         let long_every = self.warmth.long_every();
         self.stratum = Stratum::new(&self.plan, self.about, long_every, || roll(&mut dice));
-        if self.reaches_all {
-            self.stratum.reach = 0;
+        if self.reaching.is_on() {
+            self.stratum.reach_longer(&self.plan);
+        }
+        if self.strata.len() >= self.learn_at {
+            self.learn_usual();
         }
         self.dice = dice;
         self.in_stratum = 0;
@@ -40,12 +44,12 @@ impl SampledCore {
         } else {
             self.begin_warming();
         }
+        self.stratum_from = self.features();
     }
 
     fn begin_warming(&mut self) {
         self.phase = Phase::Warm;
         self.turns_at = self.stratum.prime;
-        self.warm_from = self.features();
     }
 
     /// Moves to the phase that the next block belongs to; `pc` is where it starts.
@@ -69,14 +73,17 @@ impl SampledCore {
                 self.warmer.skip();
                 self.phase = Phase::Reach;
                 let Stratum { recall, warm, .. } = self.stratum;
-                self.before = recall.map(|_| Box::new(self.warmer.units()));
+                let is_kept = recall.is_some() && !self.reaching.is_on();
+                self.before = is_kept.then(|| Box::new(self.warmer.units()));
                 self.turns_at = recall.map_or(warm, |recall| recall.min(warm));
             }
             Phase::Reach => {
-                if let Some(units) = self.before.take() {
-                    // What all strata have reached by now is no part of what longer warming adds.
-                    let now = self.reaches_all.then(|| Box::new(self.warmer.units()));
-                    self.recalled = Some(Recalled::new(now.unwrap_or(units)));
+                if self.recalled.is_none() && self.stratum.recall.is_some() {
+                    // Where none were kept, all strata have reached by now what this one has: that is
+                    // no part of what longer warming adds.
+                    let kept = self.before.take();
+                    let units = kept.unwrap_or_else(|| Box::new(self.warmer.units()));
+                    self.recalled = Some(Recalled::new(units));
                 }
                 if self.in_stratum < self.stratum.warm {
                     self.turns_at = self.stratum.warm;
@@ -86,11 +93,6 @@ impl SampledCore {
                 }
             }
             Phase::Warm => {
-                if self.stratum.is_skipped {
-                    // Units that forgot what was skipped met it again while they were warmed: what
-                    // they counted then is not what the stratum had.
-                    self.warm_from = self.features();
-                }
                 self.enter_core(pc);
                 self.note_turn(pc);
                 self.phase = Phase::Prime;
@@ -151,30 +153,39 @@ impl SampledCore {
         let now = self.features();
         let counts = self.core.counts().since(&self.counts_from);
         self.window = Some(Observed {
-            stands_for: 0.0,
-            timed_share: now[0] - self.window_from[0],
-            warmed_share: now[0] - self.warm_from[0],
             window: rates(&now, &self.window_from),
-            stretch: rates(&now, &self.warm_from),
             rates: rates_of(&counts),
+            timed: now[0] - self.window_from[0],
+            ..self.so_far()
         });
         self.windows += 1;
     }
 
+    /// The stratum as far as it came, without its window.
+    pub(super) fn so_far(&self) -> Observed {
+        let stretch = rates(&self.features(), &self.stratum_from);
+        Observed {
+            stands_for: self.in_stratum.max(1) as f64,
+            timed: 0.0,
+            known: match (self.stratum.is_skipped, self.reaching.is_on()) {
+                (false, _) => Known::All,
+                (true, true) => Known::Outer,
+                (true, false) => Known::Code,
+            },
+            window: stretch,
+            stretch,
+            rates: [].into(),
+        }
+    }
+
     fn end_stratum(&mut self) {
-        let length = self.in_stratum.max(1) as f64;
-        let now = self.features();
-        let Some(mut observed) = self.window.take() else { return };
-        observed.stands_for = length;
-        observed.timed_share = (observed.timed_share / length).min(1.0);
-        observed.warmed_share = (observed.warmed_share / length).min(1.0);
+        let Some(window) = self.window.take() else { return };
+        let observed = window.within(self.so_far());
         if self.stratum.is_skipped && self.stratum.recall.is_none() {
             self.warmth.stood_for(self.in_stratum);
         }
-        if !self.stratum.is_skipped {
-            observed.stretch = rates(&now, &self.warm_from);
-            observed.warmed_share = 1.0;
-        }
+        let waits = self.prior.memory_cycles * observed.rate(self.prior.memory_event);
+        self.reaching.note(waits, observed.rate(Event::Cycles));
         self.strata.push(observed);
         if self.strata.len() >= STRATA_MAX {
             halve(&mut self.strata);
@@ -203,7 +214,6 @@ impl SampledCore {
         else {
             return;
         };
-        self.reaches_all |= self.memory_share() > MEMORY_SHARE;
         let asked = self.plan.error;
         let allowed = MARGIN * (asked * asked - bias * bias).max(asked * asked / 9.0).sqrt();
         // The spread itself says whether σ was judged right so far.
@@ -216,20 +226,7 @@ impl SampledCore {
         let least = self.plan.stratum_instructions;
         self.about = (may_be as u64).min(most).max(least);
     }
-    /// The share of the time that goes into waiting for memory, as far as is known.
-    fn memory_share(&self) -> f64 {
-        let rate_of = |event: Event| {
-            let rate = self.fitted.as_ref()?.rates.get(event as usize)?;
-            Some(rate.rate)
-        };
-        let (waited, all) = (rate_of(Event::StallMemory), rate_of(Event::Cycles));
-        waited.zip(all).map_or(0.0, |(waited, all)| waited / all.max(f64::MIN_POSITIVE))
-    }
 }
-
-/// Where memory takes more of the time than this, a last level that missed what was skipped would
-/// show: windows would wait for lines that it has had for long.
-const MEMORY_SHARE: f64 = 0.04;
 
 /// The part of what is allowed that strata are laid out for: what is estimated from windows may be
 /// too low.

@@ -7,7 +7,7 @@ pub struct Plan {
     pub certain_instructions: u64,
     /// Instructions measured in a window; in long strata more.
     pub window_instructions: u64,
-    /// Instructions timed before each window and not measured.
+    /// Instructions timed before each window and not measured; in strata that are skipped more.
     pub prime_instructions: u64,
     /// Instructions warmed before most windows of strata that are much longer; the rest of such
     /// strata is skipped. Doubled while windows that are warmed for longer show something else, and
@@ -48,10 +48,16 @@ const SKIPPED_FROM: u64 = 5;
 const LONGER: u64 = 4;
 /// So many times what is warmed reaches the outer caches before that.
 const OUTER: u64 = 2;
+/// Where the last level is reached throughout, the second one is for so many times as long.
+const NEAR: u64 = 2;
 /// In skipped strata a window is one part in so many, within so many times the usual: what is warmed
 /// before it costs more than it does, and a longer one differs less from its stratum.
 const WINDOW_PART: u64 = 80;
 const WINDOW_TIMES_MAX: u64 = 3;
+
+/// And so many times as much is timed before it: the lines of a stratum that was skipped are not where
+/// a core would have had them until some of them were asked for.
+const PRIME_TIMES: u64 = 2;
 
 /// How long before a window that is warmed for so many instructions the outer caches are reached.
 pub(super) fn reaching(warm: u64) -> u64 {
@@ -97,13 +103,14 @@ impl Stratum {
             true => (length / WINDOW_PART).clamp(usual, WINDOW_TIMES_MAX * usual),
             false => usual,
         };
-        let timed = plan.prime_instructions + window;
+        let priming = plan.prime_instructions * if is_skipped { PRIME_TIMES } else { 1 };
+        let timed = priming + window;
         // No window lies so early that it could not be warmed or primed before, so where strata
         // begin must be left to chance: else some instructions could never be met.
         let length = length * 3 / 4 + roll() % (length / 2).max(1);
         let lay = |least: u64, roll: u64| {
             let prime = least + roll % length.saturating_sub(least + timed).max(1);
-            let measure = prime + plan.prime_instructions;
+            let measure = prime + priming;
             Stratum { length, prime, measure, end: measure + window, ..Stratum::default() }
         };
         if !is_skipped {
@@ -119,5 +126,11 @@ impl Stratum {
         let (reach, warm) = if is_long { before(LONGER * plan.warm_instructions) } else { usual };
         let recall = is_long.then_some(usual.0);
         Stratum { reach, warm, recall, is_skipped: true, ..stratum }
+    }
+
+    /// Where all that is skipped reaches the last level, lines begin to reach the second one in all
+    /// strata as early.
+    pub(super) fn reach_longer(&mut self, plan: &Plan) {
+        self.reach = self.prime.saturating_sub(NEAR * reaching(plan.warm_instructions));
     }
 }

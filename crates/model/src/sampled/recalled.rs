@@ -117,8 +117,8 @@ impl SampledCore {
         play(warming, &mut accesses, |run, own| {
             if left <= warm {
                 self.warmer.executed(run.id, run.ran, own);
-            } else if left <= reaching(warm) || self.reaches_all {
-                self.warmer.reach(run.ran, own, |_| ());
+            } else if left <= reaching(warm) || self.reaching.is_on() {
+                self.warmer.reach(run.ran, own, |warmer, address| warmer.refresh(&[address]));
             }
             left = left.saturating_sub(u64::from(run.ran));
         });

@@ -1,6 +1,7 @@
 //! Least squares with weights, on few features, beginning from what a machine's latencies suggest.
 
 use super::features::{FEATURES, Features, product};
+use crate::event::Event;
 use crate::machine::Machine;
 
 /// What is thought of the coefficients before any window is seen.
@@ -10,22 +11,29 @@ pub(super) struct Prior {
     pub(super) cycles: Features,
     /// How far that may be off.
     pub(super) scale: Features,
+    /// Cycles that a line from memory takes, and who counts those that are waited for.
+    pub(super) memory_cycles: f64,
+    pub(super) memory_event: Event,
 }
 
 impl Prior {
     /// A miss costs about half its latency, since an out-of-order core hides some, give or take as
-    /// much. In the order of the features.
+    /// much; of what blocks usually take half is their own, and half what they happened to meet. In the
+    /// order of the features.
     pub(super) fn of(machine: &Machine) -> Prior {
         let l2 = f64::from(machine.caches.l2.latency_cycles);
         let l3 = machine.caches.l3.as_ref().map_or(l2, |l3| f64::from(l3.latency_cycles));
         let memory = f64::from(machine.memory.latency_cycles);
         let walk = f64::from(machine.tlbs.walk_cycles).max(10.0);
-        let halves = [0.0, 30.0, 0.0, l2 / 2.0, l2, l3, memory, memory / 8.0, walk];
+        let halves = [0.0, 30.0, 0.0, l2 / 2.0, l2, l3, memory, memory / 8.0, walk, 1.0];
         let mut scale = halves.map(|latency| latency / 2.0);
         scale[2] = 1.0;
         // The constant is left to the windows alone.
         scale[0] = f64::INFINITY;
-        Prior { cycles: halves.map(|latency| latency / 2.0), scale }
+        let cycles = halves.map(|latency| latency / 2.0);
+        let has_l3 = machine.caches.l3.is_some();
+        let memory_event = if has_l3 { Event::L3Misses } else { Event::L2Misses };
+        Prior { cycles, scale, memory_cycles: memory, memory_event }
     }
 }
 
@@ -35,23 +43,21 @@ impl Prior {
 pub(super) struct Regression {
     /// The lower triangle whose product with itself is the sums.
     triangle: [Features; FEATURES],
-    /// What the windows and the prior together tell of each coefficient.
-    told: Features,
 }
 
 impl Regression {
     /// Of weighted features. Each is drawn towards the prior as if `noise`, the weighted variance of
     /// one window, had been seen once at the prior's scale: with few windows that met a feature its
     /// coefficient would be mostly chance.
-    pub(super) fn new<'a>(
-        windows: impl Iterator<Item = (f64, &'a Features)>,
+    pub(super) fn new(
+        windows: impl Iterator<Item = (f64, Features)>,
         noise: f64,
         scale: &Features,
     ) -> Regression {
         let mut sums = [[0.0; FEATURES]; FEATURES];
         for (weight, x) in windows {
-            for (row, xj) in sums.iter_mut().zip(x) {
-                for (sum, xk) in row.iter_mut().zip(x) {
+            for (row, xj) in sums.iter_mut().zip(&x) {
+                for (sum, xk) in row.iter_mut().zip(&x) {
                     *sum += weight * xj * xk;
                 }
             }
@@ -61,22 +67,29 @@ impl Regression {
             // A feature that never occurred must not make the triangle end.
             row[k] += noise / (scale * scale) + all * 1e-12;
         }
-        let told = std::array::from_fn(|k| sums[k][k]);
-        Regression { triangle: decomposed(&sums), told }
+        Regression { triangle: decomposed(&sums) }
     }
 
     /// The variance of what coefficients make of so much of each feature.
     pub(super) fn variance(&self, noise: f64, features: &Features) -> f64 {
-        features.iter().zip(&self.told).map(|(x, told)| x * x * noise / told).sum()
+        let half = self.half_solved(features);
+        noise * product(&half, &half)
+    }
+
+    /// What the triangle makes the right side of.
+    fn half_solved(&self, right: &Features) -> Features {
+        let lower = &self.triangle;
+        let mut half = [0.0; FEATURES];
+        for k in 0..FEATURES {
+            half[k] = (right[k] - product(&lower[k], &half)) / lower[k][k];
+        }
+        half
     }
 
     /// The coefficients for one event, from Σ weight · feature · rate.
     pub(super) fn coefficients(&self, products: &Features) -> Features {
         let lower = &self.triangle;
-        let mut half = [0.0; FEATURES];
-        for k in 0..FEATURES {
-            half[k] = (products[k] - product(&lower[k], &half)) / lower[k][k];
-        }
+        let half = self.half_solved(products);
         let mut solution = [0.0; FEATURES];
         for k in (0..FEATURES).rev() {
             let known: f64 = (k + 1..FEATURES).map(|j| lower[j][k] * solution[j]).sum();
@@ -117,11 +130,11 @@ mod tests {
         let windows: Vec<(f64, Features)> = (0..200)
             .map(|_| {
                 let mut x: Features = std::array::from_fn(|_| unit());
-                (x[0], x[8]) = (1.0, 0.0);
+                (x[0], x[FEATURES - 1]) = (1.0, 0.0);
                 (1.0 + unit(), x)
             })
             .collect();
-        let fit = Regression::new(windows.iter().map(|(w, x)| (*w, x)), 0.0, &[1.0; FEATURES]);
+        let fit = Regression::new(windows.iter().copied(), 0.0, &[1.0; FEATURES]);
         let mut products = [0.0; FEATURES];
         for (weight, x) in &windows {
             let y = product(x, &truth);
@@ -132,6 +145,6 @@ mod tests {
             assert!((found[k] - truth[k]).abs() < 1e-6, "{k}: {}", found[k]);
         }
         // The last never occurred: it explains nothing.
-        assert!(found[8].abs() < 1e-6, "{}", found[8]);
+        assert!(found[FEATURES - 1].abs() < 1e-6, "{}", found[FEATURES - 1]);
     }
 }

@@ -188,6 +188,16 @@ impl<V: Copy + Default> Cache<V> {
         Some(&mut self.values[set * self.ways + way])
     }
 
+    /// Reads what a use of a number will need: where it is not in the host's caches, it is on its way
+    /// then. What is returned means nothing.
+    #[inline]
+    pub(super) fn approach(&self, number: u64) -> u64 {
+        let set = self.set(number);
+        let tags = &self.tags[set * self.ways..][..self.ways];
+        let both = tags.first().zip(tags.last()).map_or(0, |(first, last)| first ^ last);
+        both ^ self.orders.get(set).copied().unwrap_or(0)
+    }
+
     /// Finds a number and leaves the order alone.
     #[inline]
     pub fn peek(&self, number: u64) -> Option<&V> {

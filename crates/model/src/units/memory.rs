@@ -62,6 +62,8 @@ pub struct Memory {
     pub counts: MemoryCounts,
 }
 
+/// Lines whose tags are asked for together.
+const TOGETHER: usize = 16;
 /// No line: lines are shifted addresses.
 const NO_LINE: u64 = u64::MAX;
 
@@ -281,6 +283,20 @@ impl Memory {
     /// a miss would.
     pub fn refresh(&mut self, address: u64) {
         self.beyond::<false>(address >> self.line_shift, 0);
+    }
+
+    /// The same of many, in order. The outer caches' tags are more than the host's near caches hold:
+    /// those of a few lines are asked for together, so that it waits for all of them once.
+    pub fn refresh_all(&mut self, addresses: &[u64]) {
+        for few in addresses.chunks(TOGETHER) {
+            let approached = few.iter().fold(0, |sum, address| {
+                let line = address >> self.line_shift;
+                let last = self.l3.as_ref().map_or(0, |l3| l3.approach(line));
+                sum ^ last ^ self.l2.approach(line)
+            });
+            std::hint::black_box(approached);
+            few.iter().for_each(|&address| self.refresh(address));
+        }
     }
 
     fn fill_l1d(&mut self, line: u64, state: Line) {

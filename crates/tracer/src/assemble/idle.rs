@@ -13,7 +13,7 @@ const TELL_EVERY: u64 = FORGET_EVERY;
 /// ```text
 /// runs:  [0 3 0 0 1 ..]  by number     ran: [1, 4]  the numbers that are not 0
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Idle {
     /// Instructions that may still run unseen; none are left when the listener does not idle.
     left: i64,
@@ -22,11 +22,28 @@ pub(super) struct Idle {
     runs: Vec<u32>,
     ran: Vec<u32>,
     reached: Reached,
-    addresses: Vec<u64>,
+    /// Room for addresses, and how many there are.
+    addresses: Box<[u64; ADDRESSES_MAX]>,
+    filled: usize,
 }
 
-/// Addresses after which the listener is told of them.
+/// Addresses after which the listener is told of them; a power of two.
 const ADDRESSES_MAX: usize = 1024;
+
+impl Default for Idle {
+    fn default() -> Idle {
+        Idle {
+            left: 0,
+            until_asked: 0,
+            counted: 0,
+            runs: Vec::new(),
+            ran: Vec::new(),
+            reached: Reached::default(),
+            addresses: Box::new([0; ADDRESSES_MAX]),
+            filled: 0,
+        }
+    }
+}
 
 impl Idle {
     #[inline]
@@ -89,18 +106,18 @@ impl Idle {
     /// Memory is touched; whether there are enough addresses to tell of.
     #[inline]
     pub(super) fn touch(&mut self, address: u64) -> bool {
-        if !self.reached.is_new(address) {
-            return false;
-        }
-        self.addresses.push(address);
-        self.addresses.len() >= ADDRESSES_MAX
+        // Written whether it counts or not: a decision here would be guessed wrong too often.
+        self.addresses[self.filled % ADDRESSES_MAX] = address;
+        self.filled += usize::from(self.reached.is_new(address));
+        self.filled >= ADDRESSES_MAX
     }
 
     /// Tells of the addresses that were touched.
     pub(super) fn tell_addresses(&mut self, tell: impl FnOnce(&[u64])) {
-        if !self.addresses.is_empty() {
-            tell(&self.addresses);
-            self.addresses.clear();
+        let filled = std::mem::take(&mut self.filled);
+        match self.addresses.get(..filled) {
+            Some(addresses) if filled > 0 => tell(addresses),
+            _ => {}
         }
     }
 
