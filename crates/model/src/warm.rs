@@ -171,6 +171,11 @@ impl Warmer {
         tell(&mut latest.map(|k| self.passed[k % PASSED] << shift));
     }
 
+    /// Lines that ran past unseen reach the outer caches.
+    pub(crate) fn refresh(&mut self, addresses: &[u64]) {
+        self.memory.refresh_all(addresses);
+    }
+
     /// The same of lines that ran past long before anything is timed. The last level is the only one
     /// that remembers for so long, and its order of use need not be known so closely: of lines that
     /// were reached within millions of instructions it hears once. So many instructions ran so far.
@@ -183,11 +188,6 @@ impl Warmer {
         self.far_new.clear();
         self.far_new.extend(new);
         self.memory.refresh_all(&self.far_new);
-    }
-
-    /// Lines that ran past unseen reach the outer caches.
-    pub(crate) fn refresh(&mut self, addresses: &[u64]) {
-        self.memory.refresh_all(addresses);
     }
 
     /// Tells of the lines that so many instructions touched and that were not reached a short while
@@ -398,6 +398,24 @@ mod tests {
             assert_eq!(warm.counts()[event], 0, "{}", event.name());
             assert!(cold.counts()[event] > 0, "{}", event.name());
         }
+    }
+
+    #[test]
+    fn far_from_windows_a_line_is_told_once_and_the_last_level_still_has_it() {
+        let small = machine("zen4", &[("caches.l2.size_kib", "256")]);
+        // Too far apart for streams, and more than the second level holds.
+        let lines: Vec<u64> = (0..10_000).map(|k| 5 * 64 * k).collect();
+        let (mut near, mut far) = (Warmer::new(&small), Warmer::new(&small));
+        for _ in 0..3 {
+            near.refresh(&lines);
+            far.refresh_far(&lines, 1000);
+        }
+        let counts =
+            |warmer: &Warmer| (warmer.memory().counts.l3, warmer.memory().counts.l3_misses);
+        assert_eq!(counts(&near), (30_000, 10_000));
+        assert_eq!(counts(&far), (10_000, 10_000));
+        far.refresh_far(&lines, 1000 + FORGET_FAR);
+        assert_eq!(counts(&far), (20_000, 10_000), "told anew, and there all along");
     }
 
     #[test]

@@ -78,6 +78,19 @@ fn a_uniform_program_is_known_well_from_few_windows() {
 }
 
 #[test]
+fn what_a_block_usually_takes_is_what_it_took_and_code_never_met_is_thought_average() {
+    let plan = Plan { certain_instructions: 100_000, ..Plan::default() };
+    let mut sampled = SampledCore::new(&machine("zen4", &[]), Settings::default(), plan);
+    repeat(&mut sampled, IMUL_RAX_RAX, 2_000_000);
+    sampled.learn_usual();
+    let usual = sampled.blocks[0].usual_cycles;
+    assert!((usual / (3.0 * 64.0) - 1.0).abs() < 0.01, "{usual}");
+    sampled.translated(BlockId(1), &block(0x9000, &[NOP, NOP]));
+    let unmet = sampled.blocks[1].usual_cycles;
+    assert!((unmet / (3.0 * 2.0) - 1.0).abs() < 0.01, "{unmet}");
+}
+
+#[test]
 fn nothing_is_claimed_from_fewer_than_two_windows() {
     let plan = Plan { certain_instructions: 0, ..Plan::default() };
     let mut sampled = SampledCore::new(&machine("zen4", &[]), Settings::default(), plan);
