@@ -108,8 +108,11 @@ pub struct SampledCore {
     /// What depends on the code alone, and after how many instructions it was added up.
     fixed: (u64, [u64; STATIC]),
     fixed_before: [u64; STATIC],
-    /// Instructions of code that was never timed, when that was last looked at.
-    unseen: u64,
+    /// Instructions of code that was never timed, when that was last looked at, as far as they go
+    /// together.
+    unseen: f64,
+    /// How often each static instruction had run when the process was forked.
+    inherited: Vec<u64>,
     dice: u64,
     /// What all that ran usually takes; the mean rate of what was timed; and how many strata there
     /// must be for that to be learnt again.
@@ -164,7 +167,8 @@ impl SampledCore {
             steps: Vec::new(),
             fixed: (0, [0; STATIC]),
             fixed_before: [0; STATIC],
-            unseen: 0,
+            unseen: 0.0,
+            inherited: Vec::new(),
             // Seeds that follow each other must not roll alike.
             dice: (plan.seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xd6e8_feb8_6659_fd93) | 1,
             usual_cycles: 0.0,
@@ -356,7 +360,8 @@ impl CoreListener for SampledCore {
         (self.instructions, self.in_stratum, self.turns_at) = (0, 0, 0);
         (self.window, self.recalled, self.before) = (None, None, None);
         self.fixed = (0, [0; STATIC]);
-        self.unseen = 0;
+        self.unseen = 0.0;
+        self.inherited = self.runs();
         self.about = self.plan.stratum_instructions;
     }
 }
