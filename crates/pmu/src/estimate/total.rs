@@ -21,6 +21,8 @@ const RULE_OF_THREE: f64 = 3.0;
 /// Degrees of freedom that a number must be worth before it is fitted: where a few lumps make all of
 /// the spread, slopes would follow those lumps and call the rest explained.
 const FREEDOM_A_NUMBER: f64 = 2.0;
+/// And before any number is: one line through what a beginning shows says nothing of the rest.
+const FREEDOM_MIN: f64 = SLICES_MIN as f64;
 /// Where the ± of few degrees of freedom and that of a known spread are made alike.
 const UPPER_POINT: f64 = 0.975;
 
@@ -106,7 +108,9 @@ fn one(line: &Line, frame: &Frame, pieces: &[Pieces]) -> Option<Counted> {
     let plain = integrate(frame, &rates);
     let fitted = pieces
         .iter()
-        .filter(|p| plain.degrees_of_freedom > FREEDOM_A_NUMBER * p.numbers() as f64)
+        .filter(|p| {
+            plain.degrees_of_freedom > FREEDOM_MIN.max(FREEDOM_A_NUMBER * p.numbers() as f64)
+        })
         .map(|pieces| regression(frame, pieces, &rates))
         .min_by(|a, b| a.variance.total_cmp(&b.variance));
     let (estimator, best) = match fitted {
