@@ -88,6 +88,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_never_varied_may_not_exceed_itself_and_what_bursts_may() {
+        let nodes = |counts: Vec<f64>| {
+            let (places, sizes) = ((0..counts.len()).map(|k| 10 * k).collect(), vec![100.0; 50]);
+            Nodes { places, counts, sizes, slices: 500 }
+        };
+        assert!((nodes(vec![70.0; 50]).most() - 0.7).abs() < 1e-12);
+        let bursts = nodes((1..=50).map(|k| 5000.0 / f64::from(k)).collect());
+        // A tail of index 1, one slice in ten: several times the largest that was seen.
+        assert!((2.0..10.0).contains(&(bursts.most() / 50.0)), "{}", bursts.most());
+    }
+
+    #[test]
     fn a_distance_knows_shapes_and_not_levels() {
         let nodes = Nodes {
             places: vec![0, 3],
