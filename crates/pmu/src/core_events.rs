@@ -3,6 +3,7 @@
 
 use serde::Deserialize;
 
+use crate::schedule::Early;
 use crate::{Breakdown, Dimension, Grouping, Metric, TableError};
 
 macro_rules! embedded {
@@ -155,6 +156,8 @@ pub fn core_of(here: &HostCore) -> Result<Option<CoreEvents>, TableError> {
 pub struct Lumps {
     /// Turns in a round for a group of such events.
     pub share: u32,
+    /// The same while caches are cold.
+    pub cold_share: u32,
     /// Their names.
     pub events: Vec<String>,
 }
@@ -165,6 +168,8 @@ pub struct Lumps {
 pub struct ModelledEvents {
     /// Where the definitions come from.
     pub source: String,
+    /// How long caches are cold when a program begins, in cycles.
+    pub cold_cycles: u64,
     /// What comes in lumps, the largest first.
     pub lumps: Vec<Lumps>,
     /// Sets without a formula of their own.
@@ -187,9 +192,18 @@ impl ModelledEvents {
 
     /// Turns in a round for each group: as many as at least half of its events have earned.
     pub fn shares(&self, grouping: &Grouping) -> Vec<u32> {
+        self.earned(grouping, |lumps| lumps.share)
+    }
+
+    /// The same while caches are cold.
+    pub fn early(&self, grouping: &Grouping) -> Early {
+        Early { until: self.cold_cycles, shares: self.earned(grouping, |lumps| lumps.cold_share) }
+    }
+
+    fn earned(&self, grouping: &Grouping, share: fn(&Lumps) -> u32) -> Vec<u32> {
         let of_event = |name: &String| {
             let lumps = self.lumps.iter().find(|lumps| lumps.events.contains(name));
-            lumps.map_or(1, |lumps| lumps.share.max(1))
+            lumps.map_or(1, |lumps| share(lumps).max(1))
         };
         let of_group = |group: &crate::Group| {
             let events = group.events.iter().filter(|&&event| event >= grouping.anchors);
@@ -229,6 +243,7 @@ mod tests {
         assert_eq!(group(2), ["cycles", "uops"]);
         // Half of the second group are waits, and none of the third.
         assert_eq!(modelled.shares(&grouping), [4, 3, 1]);
+        assert_eq!(modelled.early(&grouping).shares, [12, 3, 1]);
     }
 
     #[test]

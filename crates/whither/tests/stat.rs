@@ -310,3 +310,21 @@ fn turns_of_so_many_occurrences_are_taken_on_the_machine() {
     assert_eq!(nowhere.status.code(), Some(125));
     assert!(stderr(&nowhere).contains("no length of a turn"), "{}", stderr(&nowhere));
 }
+
+#[test]
+fn intervals_name_their_event_below_the_heading_whether_it_was_counted_or_not() {
+    // A program that sleeps runs in few intervals; CPUs are there in all.
+    for (arguments, event) in [
+        (&["-I", "200", "-e", "task-clock", "--", "sleep", "1"][..], "task-clock"),
+        (&["-I", "200", "-a", "-A", "-e", "cpu-clock", "--", "sleep", "0.5"][..], "cpu-clock"),
+    ] {
+        let text = stderr(&whither(arguments));
+        let mut lines = text.lines();
+        let column = lines.next().and_then(|heading| heading.find("event"));
+        // The ± takes two bytes and one place.
+        let place = |line: &str| line.split_once(event).map(|(before, _)| before.chars().count());
+        assert!(lines.clone().count() > 1 && lines.all(|line| place(line) == column), "{text}");
+        let is_said = text.contains("not counted: the target did not run");
+        assert!(is_said || event == "cpu-clock", "{text}");
+    }
+}

@@ -12,6 +12,8 @@ use crate::Reading;
 const SLICES_A_BEND: usize = 40;
 /// More bends follow chance rather than the program.
 const BENDS_MAX: usize = 10;
+/// How many are tried: where few lumps make the spread, only a line of few numbers can be fitted.
+const BENDS: [usize; 4] = [0, 1, 3, BENDS_MAX];
 
 /// The bent line's pieces at every node of a frame, and their integrals over all slices.
 #[derive(Debug)]
@@ -23,15 +25,22 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
+    /// Lines of more and more bends, the straight one first.
+    pub(super) fn ladder(frame: &Frame, readings: &[Reading], anchors: usize) -> Vec<Pieces> {
+        let most = (frame.len() / SLICES_A_BEND).min(BENDS_MAX);
+        let mut bends: Vec<usize> = BENDS.iter().map(|&bends| bends.min(most)).collect();
+        bends.dedup();
+        bends.into_iter().filter_map(|bends| Pieces::new(frame, readings, anchors, bends)).collect()
+    }
+
     /// `None` without a second anchor, or if instructions per cycle never vary.
-    pub(super) fn new(frame: &Frame, readings: &[Reading], anchors: usize) -> Option<Pieces> {
+    fn new(frame: &Frame, readings: &[Reading], anchors: usize, bends: usize) -> Option<Pieces> {
         if anchors < 2 {
             return None;
         }
         let all: Vec<f64> = readings.iter().map(Reading::instructions_per_cycle).collect();
         let mut sorted = all.clone();
         sorted.sort_by(f64::total_cmp);
-        let bends = (frame.len() / SLICES_A_BEND).min(BENDS_MAX);
         let quantile = |k: usize| sorted.get(k * sorted.len() / (bends + 1)).copied();
         let mut knots: Vec<f64> = (0..=bends).filter_map(quantile).collect();
         knots.dedup();
@@ -129,7 +138,7 @@ mod tests {
             .map(|k| Reading { group: (k % 2) as usize, round: k / 2, counts: vec![100, ipc(k)] })
             .collect();
         let frame = Frame::new(&readings, &[0]);
-        let pieces = Pieces::new(&frame, &readings, 2).unwrap();
+        let pieces = Pieces::new(&frame, &readings, 2, BENDS_MAX).unwrap();
         let rates: Vec<f64> = (0..400).map(|k| 10.0 + truth(ipc(2 * k) as f64 / 100.0)).collect();
         let (left, explained, fitted) = pieces.explain(&rates);
         assert_eq!(fitted, 11);
@@ -146,7 +155,7 @@ mod tests {
         let readings: Vec<Reading> =
             (0..9).map(|k| Reading { group: 0, round: k, counts: vec![100, 50] }).collect();
         let frame = Frame::new(&readings, &[0]);
-        assert!(Pieces::new(&frame, &readings, 2).is_none());
-        assert!(Pieces::new(&frame, &readings, 1).is_none());
+        assert!(Pieces::ladder(&frame, &readings, 2).is_empty());
+        assert!(Pieces::ladder(&frame, &readings, 1).is_empty());
     }
 }

@@ -18,6 +18,9 @@
 
 use crate::Reading;
 
+/// A slice so many times as long as half of all are has overrun its end: one instruction took it all.
+const OVERRUN: f64 = 2.0;
+
 /// A slice that was counted.
 #[derive(Clone, Copy, Debug)]
 struct Node {
@@ -49,6 +52,8 @@ pub(super) struct Frame {
     pub(super) between: Weights,
     /// The share of cycles that was counted.
     pub(super) share: f64,
+    /// Slices that overran and were not counted: the root of the sum of their squared sizes.
+    pub(super) overlong: f64,
 }
 
 impl Frame {
@@ -73,8 +78,9 @@ impl Frame {
         };
         let lags = nodes.windows(2).map(lag).collect();
         let share = if from > 0.0 { counted / from } else { 0.0 };
-        let mut frame =
-            Frame { nodes, lags, own: Weights::default(), between: Weights::default(), share };
+        let (own, between) = (Weights::default(), Weights::default());
+        let overlong = overlong(&sizes, &is_counted);
+        let mut frame = Frame { nodes, lags, own, between, share, overlong };
         if frame.nodes.len() > 1 {
             let (own, between) = frame.weigh(readings, &sizes, &is_counted);
             frame.own = frame.bring(own, &sizes, &is_counted);
@@ -176,5 +182,35 @@ impl Frame {
             }
         }
         Weights { stands_for, noise, walk }
+    }
+}
+
+/// Slices that overran and were not counted: the root of the sum of their squared sizes.
+fn overlong(sizes: &[f64], is_counted: &[bool]) -> f64 {
+    let mut sorted = sizes.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let limit = OVERRUN * sorted.get(sorted.len() / 2).copied().unwrap_or(0.0);
+    let all = sizes.iter().zip(is_counted);
+    let missed = all.filter(|(size, is_counted)| !**is_counted && **size > limit);
+    missed.map(|(size, _)| size * size).sum::<f64>().sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_that_overran_are_known_where_they_were_not_counted() {
+        let sizes = [100, 400, 100, 300, 100, 100, 150, 500, 100];
+        let reading = |(k, &size): (usize, &u64)| Reading {
+            group: usize::from(k != 1),
+            round: 0,
+            counts: vec![size],
+        };
+        let readings: Vec<Reading> = sizes.iter().enumerate().map(reading).collect();
+        // The one of 400 was counted by the first group; those of 300 and 500 were not.
+        let missed = (300.0_f64 * 300.0 + 500.0 * 500.0).sqrt();
+        assert!((Frame::new(&readings, &[0]).overlong - missed).abs() < 1e-9);
+        assert_eq!(Frame::new(&readings, &[1]).overlong, 400.0);
     }
 }

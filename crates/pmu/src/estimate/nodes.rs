@@ -1,6 +1,7 @@
 //! Where an event was counted, and how well a prediction does there.
 
 use super::around::around;
+use super::tail::beyond;
 
 /// So much of a mean slice is believed of the prediction before anything was counted around.
 const BELIEF: f64 = 0.1;
@@ -18,6 +19,14 @@ pub(super) struct Nodes {
 impl Nodes {
     pub(super) fn rate(&self) -> f64 {
         self.counts.iter().sum::<f64>() / self.sizes.iter().sum::<f64>()
+    }
+
+    /// The highest rate that slices which were not counted may well have: what never varied where it
+    /// was counted is not expected to elsewhere, whatever else does.
+    pub(super) fn most(&self) -> f64 {
+        let rates: Vec<f64> = self.counts.iter().zip(&self.sizes).map(|(c, s)| c / s).collect();
+        let share = rates.len() as f64 / self.slices.max(1) as f64;
+        rates.iter().copied().fold(0.0, f64::max) + beyond(&rates, share)
     }
 
     /// The rates between neighbours, each smoothed by a quarter of either neighbour: a slice that
@@ -77,6 +86,18 @@ impl Nodes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_never_varied_may_not_exceed_itself_and_what_bursts_may() {
+        let nodes = |counts: Vec<f64>| {
+            let (places, sizes) = ((0..counts.len()).map(|k| 10 * k).collect(), vec![100.0; 50]);
+            Nodes { places, counts, sizes, slices: 500 }
+        };
+        assert!((nodes(vec![70.0; 50]).most() - 0.7).abs() < 1e-12);
+        let bursts = nodes((1..=50).map(|k| 5000.0 / f64::from(k)).collect());
+        // A tail of index 1, one slice in ten: several times the largest that was seen.
+        assert!((2.0..10.0).contains(&(bursts.most() / 50.0)), "{}", bursts.most());
+    }
 
     #[test]
     fn a_distance_knows_shapes_and_not_levels() {

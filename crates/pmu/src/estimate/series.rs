@@ -86,8 +86,9 @@ impl<'a> Series<'a> {
         } else {
             nodes.interpolated()
         };
+        let most = nodes.most();
         let whole = |(place, rate): (usize, f64)| {
-            line.count(place).unwrap_or_else(|| rate * line.size(place))
+            line.count(place).unwrap_or_else(|| rate.min(most) * line.size(place))
         };
         Some(rates.into_iter().enumerate().map(whole).collect())
     }

@@ -7,6 +7,7 @@
 //! ```text
 //! shares 1 2 1      round 0: 1 0 1 2      round 1: 0 1 2 1      every round a new order, the turns of
 //!                                                               a group spread over it
+//! early 3 1 1       other shares at first, as long as everything is new to the caches
 //! opening 5k        slices of 5k, then as long as a round takes a tenth of what has passed,
 //!                   up to the slice that was asked for
 //! ```
@@ -47,6 +48,19 @@ pub struct Plan {
     pub order: Order,
     /// Whether the shares follow the spread that is observed.
     pub adapts: bool,
+    /// Other shares at first; `None` begins as it goes on.
+    pub early: Option<Early>,
+}
+
+/// Shares for the beginning. What a program fetches for the first time it waits for: most of some
+/// programs' waits for memory are over before a hundredth of their time is, and whoever is to count
+/// them has to look then.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Early {
+    /// Until so much of the counted quantity has passed.
+    pub until: u64,
+    /// Slices per round, for each group.
+    pub shares: Vec<u32>,
 }
 
 /// The default slice, in cycles.
@@ -65,14 +79,22 @@ impl Plan {
             shares: vec![1; groups],
             order: Order::Permuted { seed },
             adapts: false,
+            early: None,
         }
+    }
+
+    /// The shares of a round that begins when so much of the counted quantity has passed.
+    fn shares_at(&self, passed: u64) -> &[u32] {
+        let early = self.early.as_ref().filter(|early| passed < early.until);
+        early.map_or(&self.shares, |early| &early.shares)
     }
 
     /// The slice length of a round that begins when so much of the counted quantity has passed.
     pub fn slice_at(&self, passed: u64) -> u64 {
         let slice = self.slice.max(1);
         let Some(first) = self.opening else { return slice };
-        let turns: u64 = self.shares.iter().map(|&share| u64::from(share.max(1))).sum();
+        let shares = self.shares_at(passed).iter();
+        let turns: u64 = shares.map(|&share| u64::from(share.max(1))).sum();
         let tenth = passed / OPENING_PART / turns.max(1);
         tenth.clamp(first.clamp(1, slice), slice)
     }
@@ -195,14 +217,16 @@ impl Scheduler {
             self.spread.update(&mut self.plan.shares);
         }
         let from = *self.from.get_or_insert(now);
-        self.slice = self.plan.slice_at(now.saturating_sub(from));
+        let passed = now.saturating_sub(from);
+        self.slice = self.plan.slice_at(passed);
         self.next = 0;
         self.order.clear();
-        for (group, &share) in self.plan.shares.iter().enumerate() {
+        let shares = self.plan.shares_at(passed);
+        for (group, &share) in shares.iter().enumerate() {
             self.order.extend(std::iter::repeat_n(group, share.max(1) as usize));
         }
         if let Order::Permuted { .. } = self.plan.order {
-            self.permute();
+            self.permute(passed);
         }
         if self.order.is_empty() {
             self.order.push(0);
@@ -213,9 +237,9 @@ impl Scheduler {
     /// place drawn within the part: two turns side by side would see the same twice. The whole is
     /// then turned by any number of places, so that every turn is as likely at every place. Groups of
     /// one turn come in every order as likely.
-    fn permute(&mut self) {
+    fn permute(&mut self, passed: u64) {
         let mut drawn: Vec<(u64, usize)> = Vec::with_capacity(self.order.len());
-        for (group, &share) in self.plan.shares.iter().enumerate() {
+        for (group, &share) in self.plan.shares_at(passed).iter().enumerate() {
             let turns = u64::from(share.max(1));
             let part = u64::MAX / turns;
             drawn.extend((0..turns).map(|turn| (part * turn + self.random.next() / turns, group)));

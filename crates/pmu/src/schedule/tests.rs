@@ -121,3 +121,15 @@ fn shares_follow_the_spread_when_asked() {
     assert_eq!(shares[0], 1);
     assert!((3..=5).contains(&shares[1]), "{shares:?}");
 }
+
+#[test]
+fn early_rounds_have_shares_of_their_own_and_later_ones_have_not() {
+    let early = Some(Early { until: 1_000, shares: vec![5, 1, 1] });
+    let list = turns(&mut Scheduler::new(Plan { shares: vec![2, 1, 1], early, ..plan(3) }), 200);
+    let in_round = |round: u64| list.iter().filter(move |turn| turn.round == round);
+    // Rounds of seven slices of 100: the second begins at 700, the third at 1,400.
+    for (round, turns, first) in [(0, 7, 5), (1, 7, 5), (2, 4, 2), (3, 4, 2)] {
+        assert_eq!(in_round(round).count(), turns, "{round}");
+        assert_eq!(in_round(round).filter(|turn| turn.group == 0).count(), first, "{round}");
+    }
+}

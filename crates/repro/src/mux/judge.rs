@@ -84,20 +84,21 @@ pub fn groups_of(seed: u64) -> Result<Grouping, String> {
     grouping(MACHINE, &drawn(seed))
 }
 
-/// The same events, those beside each other that come in lumps, and how many turns each group gets.
+/// The same events, those beside each other that come in lumps, and how turns of `slice` are given.
 ///
 /// # Errors
 ///
 /// They cannot be counted.
-pub fn lumps_of(seed: u64) -> Result<(Grouping, Vec<u32>), String> {
+pub fn lumps_of(seed: u64, slice: u64) -> Result<(Grouping, Plan), String> {
     let mut units: Vec<Vec<String>> =
         drawn(seed).iter().map(|event| vec![event.name().to_owned()]).collect();
     let modelled = pmu::modelled_events().map_err(|e| e.to_string())?;
     modelled.order(&mut units);
     let events = units.iter().flatten().filter_map(|name| Event::named(name));
     let groups = grouping(MACHINE, &events.collect::<Vec<Event>>())?;
-    let shares = modelled.shares(&groups);
-    Ok((groups, shares))
+    let even = Plan::even(groups.groups.len(), slice, seed);
+    let (shares, early) = (modelled.shares(&groups), Some(modelled.early(&groups)));
+    Ok((groups, Plan { shares, early, ..even }))
 }
 
 /// Every event that happened at all, estimated from turns of `slice` under a seed, as the modelled
@@ -107,8 +108,7 @@ pub fn lumps_of(seed: u64) -> Result<(Grouping, Vec<u32>), String> {
 ///
 /// The events cannot be counted.
 pub fn judge(sums: &Sums, slice: u64, seed: u64) -> Result<Vec<Judged>, String> {
-    let (grouping, shares) = lumps_of(seed)?;
-    let plan = Plan { shares, ..Plan::even(grouping.groups.len(), slice, seed) };
+    let (grouping, plan) = lumps_of(seed, slice)?;
     judge_plan(sums, &grouping, plan)
 }
 

@@ -30,7 +30,7 @@ pub struct Bins {
     pub full: Vec<f64>,
     /// Each round's slice, scaled.
     pub linear: Vec<f64>,
-    /// Our series, added up.
+    /// Our series, added up to whole counts.
     pub ours: Vec<f64>,
 }
 
@@ -75,7 +75,8 @@ pub fn bins(sums: &Sums, all: &Series<'_>, ends: &[usize], place: usize) -> Opti
             bins.cycles.push(all as f64);
             bins.full.push(sums.between(event, from, to) as f64);
             bins.linear.push(count as f64 * all as f64 / cycles.max(1) as f64);
-            bins.ours.push(series.get(first..last)?.iter().sum());
+            // Counts are whole: a bin of less than half of one is as empty as linear scaling's.
+            bins.ours.push(series.get(first..last)?.iter().sum::<f64>().round());
         }
         (first, from) = (last, to);
     }

@@ -67,8 +67,8 @@ fn of(sums: &Sums, slice: u64, seeds: &[u64]) -> Result<Vec<(u64, Distance)>, St
 
 fn fill(result: &mut RowResult, found: &[(String, Vec<(u64, Distance)>)], size: &str, slice: u64) {
     result.caption = format!(
-        "{size} size; {MACHINE}; 80 events at ratio 10, slices of {slice} cycles, a bin a round; KL \
-         distance from the full counts, natural logarithm"
+        "{size} size; {MACHINE}; 80 events at ratio 10, slices of {slice} cycles, a bin a round, whole \
+         counts; KL distance from the full counts, natural logarithm"
     );
     result.detail = Table { columns: COLUMNS.to_vec(), ..Table::default() };
     for (name, distances) in found {

@@ -61,8 +61,8 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
         result.plots.push(drawing(name, points, "ratio"));
     }
     result.caption = format!(
-        "{MACHINE}; KL distance from the full counts, a bin a round, mean over {SEEDS} seeds; the \
-         groups' number is varied at slices of {RATIO_SLICE_CYCLES} cycles"
+        "{MACHINE}; KL distance from the full counts, a bin a round, whole counts, mean over \
+         {SEEDS} seeds; the groups' number is varied at slices of {RATIO_SLICE_CYCLES} cycles"
     );
     result.seeds.insert("orders".to_owned(), json!(context.seed));
     Ok(result)

@@ -137,7 +137,10 @@ impl Turns {
             Shares::Even => even.shares.clone(),
             Shares::Lumps | Shares::Spread => modelled.shares(&grouping),
         };
-        let plan = Plan { shares, adapts: ask.shares == Shares::Spread, ..even };
+        // Cold caches are a matter of cycles; occurrences of an event say nothing of them.
+        let is_early = ask.shares == Shares::Lumps && matches!(ask.slice, None | Some(Turn::Of(_)));
+        let early = is_early.then(|| modelled.early(&grouping));
+        let plan = Plan { shares, adapts: ask.shares == Shares::Spread, early, ..even };
         Ok(Turns { grouping, header, boundary, plan })
     }
 }

@@ -166,7 +166,7 @@ impl Printer<'_> {
             }
             Form::View => {
                 if !std::mem::replace(&mut self.has_heading, true) {
-                    sink.write(&view::interval_heading())?;
+                    sink.write(&view::interval_heading(batch))?;
                 }
                 sink.write(&view::interval_lines(batch))
             }

@@ -156,10 +156,12 @@ pub(crate) fn interval_lines(batch: &Batch) -> String {
         let count = count_cell(row).to_text();
         let cpu = row.part.cpu.map_or(String::new(), |cpu| format!("CPU{cpu}  "));
         let cgroup = row.part.cgroup.as_ref().map_or(String::new(), |name| format!("  {name}"));
-        let line = format!(
-            "{at:>10.3}  {cpu}{count:>28}  {share:>7}  {estimator:<15}  {}{cgroup}",
-            row.typed
-        );
+        // A sentence stands where the numbers would, and as far as they reach.
+        let found = match total {
+            Some(_) => format!("{count:>28}  {share:>7}  {estimator:<15}"),
+            None => format!("{count:<54}"),
+        };
+        let line = format!("{at:>10.3}  {cpu}{found}  {}{cgroup}", row.typed);
         text.push_str(&show::clean(line.trim_end()));
         text.push('\n');
     }
@@ -167,9 +169,10 @@ pub(crate) fn interval_lines(batch: &Batch) -> String {
 }
 
 /// What stands above the intervals.
-pub(crate) fn interval_heading() -> String {
+pub(crate) fn interval_heading(batch: &Batch) -> String {
     let [time, count, share] = ["time, s", "count", "counted"];
-    format!("{time:>10}  {count:>28}  {share:>7}  {:<15}  event\n", "estimator")
+    let cpu = if batch.rows.iter().any(|row| row.part.cpu.is_some()) { "CPU   " } else { "" };
+    format!("{time:>10}  {cpu}{count:>28}  {share:>7}  {:<15}  event\n", "estimator")
 }
 
 /// How a program ended and what it took, as facts.

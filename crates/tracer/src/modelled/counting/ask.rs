@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use model::event::Event;
 use model::machine::Machine;
-use pmu::schedule::{Order, Plan};
+use pmu::schedule::{Early, Order, Plan};
 use pmu::{Group, GroupError, Grouping};
 
 use crate::modelled::ModelAsk;
@@ -112,12 +112,13 @@ impl CountAsk {
     pub(crate) fn to_text(&self) -> String {
         let numbers =
             |list: &[usize]| list.iter().map(usize::to_string).collect::<Vec<String>>().join(",");
-        let Plan { slice, opening, shares, order, adapts } = &self.plan;
+        let Plan { slice, opening, shares, order, adapts, early } = &self.plan;
         let order = match order {
             Order::Fixed => "fixed".to_owned(),
             Order::Permuted { seed } => seed.to_string(),
         };
-        let shares: Vec<usize> = shares.iter().map(|&share| share as usize).collect();
+        let widened =
+            |shares: &[u32]| shares.iter().map(|&share| share as usize).collect::<Vec<_>>();
         let mut text = format!(
             "events {}\nanchors {}\nboundary {}\nslice {slice}\nopening {}\nshares {}\norder \
              {order}\nadapts {}\nlogs {}\n",
@@ -125,10 +126,13 @@ impl CountAsk {
             self.grouping.anchors,
             self.boundary,
             opening.unwrap_or(0),
-            numbers(&shares),
+            numbers(&widened(shares)),
             u8::from(*adapts),
             self.logs.display()
         );
+        if let Some(Early { until, shares }) = early {
+            text.push_str(&format!("early {until},{}\n", numbers(&widened(shares))));
+        }
         for group in &self.grouping.groups {
             text.push_str(&format!("group {}\n", numbers(&group.events)));
         }
@@ -152,7 +156,17 @@ impl CountAsk {
         let groups = groups.filter(|list| {
             !list.is_empty() && list.iter().flat_map(|g| &g.events).all(|&e| e < events.len())
         })?;
-        let shares = numbers(value("shares")?)?;
+        let narrowed =
+            |shares: Vec<usize>| shares.into_iter().map(|share| share as u32).collect::<Vec<u32>>();
+        let shares = narrowed(numbers(value("shares")?)?);
+        let early = match value("early") {
+            None => None,
+            Some(list) => {
+                let mut shares = numbers(list)?;
+                let until = shares.remove(0) as u64;
+                Some(Early { until, shares: narrowed(shares) })
+            }
+        };
         let order = match value("order")? {
             "fixed" => Order::Fixed,
             seed => Order::Permuted { seed: seed.parse().ok()? },
@@ -161,9 +175,10 @@ impl CountAsk {
         let plan = Plan {
             slice: number("slice")?,
             opening: (opening > 0).then_some(opening),
-            shares: shares.into_iter().map(|share| share as u32).collect(),
+            shares,
             order,
             adapts: number("adapts")? == 1,
+            early,
         };
         let anchors = number("anchors")? as usize;
         let boundary = number("boundary")? as usize;
@@ -195,6 +210,8 @@ mod tests {
         let logs = PathBuf::from("/tmp/some where");
         let mut ask = CountAsk::new(model("zen4"), &units, "branches", 9000, 7, logs).unwrap();
         ask.plan.shares = vec![2; ask.grouping.groups.len()];
+        let shares = vec![5; ask.grouping.groups.len()];
+        ask.plan.early = Some(Early { until: 3_000_000, shares });
         let back = CountAsk::from_text(&ask.to_text(), ask.model.clone()).unwrap();
         // Which counter has what, and whether fewer groups would do, the plugin need not know.
         assert_eq!((back.plan, back.boundary, back.logs), (ask.plan, 2, ask.logs));
