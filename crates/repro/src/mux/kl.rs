@@ -30,14 +30,15 @@ pub struct Bins {
     pub full: Vec<f64>,
     /// Each round's slice, scaled.
     pub linear: Vec<f64>,
-    /// Our series, added up to whole counts.
+    /// Our series, added up.
     pub ours: Vec<f64>,
 }
 
-/// Σ P ln(P/Q) over bins, counts normalised; an empty bin holds half a count.
+/// Σ P ln(P/Q) over bins, counts normalised; an empty bin holds half a count, and so does one with
+/// less: else a guess of nearly nothing would be judged by how near to nothing it is.
 pub fn distance(full: &[f64], guess: &[f64]) -> f64 {
     let filled = |counts: &[f64]| -> Vec<f64> {
-        let filled: Vec<f64> = counts.iter().map(|c| if *c > 0.0 { *c } else { 0.5 }).collect();
+        let filled: Vec<f64> = counts.iter().map(|c| c.max(0.5)).collect();
         let sum: f64 = filled.iter().sum();
         filled.iter().map(|c| c / sum).collect()
     };
@@ -75,8 +76,7 @@ pub fn bins(sums: &Sums, all: &Series<'_>, ends: &[usize], place: usize) -> Opti
             bins.cycles.push(all as f64);
             bins.full.push(sums.between(event, from, to) as f64);
             bins.linear.push(count as f64 * all as f64 / cycles.max(1) as f64);
-            // Counts are whole: a bin of less than half of one is as empty as linear scaling's.
-            bins.ours.push(series.get(first..last)?.iter().sum::<f64>().round());
+            bins.ours.push(series.get(first..last)?.iter().sum());
         }
         (first, from) = (last, to);
     }
@@ -115,5 +115,6 @@ mod tests {
         let empty = distance(&[2.0, 2.0], &[2.0, 0.0]);
         let expected = 0.5 * (0.5_f64 / 0.8).ln() + 0.5 * (0.5_f64 / 0.2).ln();
         assert!((empty - expected).abs() < 1e-12);
+        assert_eq!(distance(&[2.0, 2.0], &[2.0, 0.003]), empty);
     }
 }
