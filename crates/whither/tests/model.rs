@@ -235,6 +235,39 @@ fn a_killed_program_keeps_what_was_counted() {
 }
 
 #[test]
+fn a_short_program_that_kills_itself_is_counted_and_its_end_confessed() {
+    let folder = Folder::new("suicide");
+    if !can_model() {
+        return;
+    }
+    // A thousand turns of two instructions, then kill(getpid(), SIGKILL).
+    let source = ".globl _start\n_start: mov $1000, %ecx\n1: dec %ecx\n jnz 1b\n\
+        mov $39, %eax\n syscall\n mov %eax, %edi\n mov $9, %esi\n mov $62, %eax\n syscall\n";
+    let Some(program) = folder.program(source, "s", &["-nostdlib", "-static"]) else { return };
+    let report = modelled(&[&program]);
+    assert_eq!(report["run"]["instructions"], 2000 + 7);
+    let notes = report["notes"].as_array().unwrap();
+    assert!(notes.iter().any(|note| note.as_str().unwrap().starts_with("Signal 9 ")), "{notes:?}");
+}
+
+#[test]
+fn children_that_run_a_little_before_they_become_another_leave_the_sum_counted() {
+    if !can_model() {
+        return;
+    }
+    let script = "/bin/true; /bin/true; exec /bin/true";
+    let output = whither(&["model", "--json", "--machine", "zen4", "--", "sh", "-c", script]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let report: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    // Everything is short enough to be timed whole.
+    assert!(report["run"]["cycles"].as_u64().is_some_and(|cycles| cycles > 0), "{report}");
+    let processes = report["processes"].as_array().unwrap();
+    assert!(processes.iter().all(|process| process["cycles"].as_u64().is_some()), "{processes:?}");
+    let (all, of) = (&report["run"]["instructions"], sum(&report["processes"], "instructions"));
+    assert_eq!(all.as_u64(), Some(of));
+}
+
+#[test]
 fn a_second_run_finds_the_same_input_and_its_output_is_dropped() {
     if !can_model() {
         return;

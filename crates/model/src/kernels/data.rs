@@ -151,6 +151,7 @@ pub(super) fn kernels() -> Vec<Kernel> {
             name: "a stream of lines",
             facts: &[
                 ("prefetch.l2_stream", "true"),
+                ("prefetch.l2_stream_crosses_pages", "false"),
                 ("tlbs.page_bytes", "4096"),
                 ("caches.l2.size_kib", "8"),
                 ("caches.l3.size_kib", "8"),
@@ -159,6 +160,23 @@ pub(super) fn kernels() -> Vec<Kernel> {
             round: |k| vec![(0, vec![load(0, line(k))])],
             rounds: 2 * LINES,
             counts: vec![(Event::PrefetchL2, 61.0 / 64.0)],
+        },
+        // The same where a stream goes on in the next page: of each pass all lines but the first
+        // three are guessed, and as many beyond the last as it runs ahead.
+        Kernel {
+            name: "a stream of lines across pages",
+            facts: &[
+                ("prefetch.l2_stream", "true"),
+                ("prefetch.l2_stream_crosses_pages", "true"),
+                ("prefetch.l2_stream_lines_max", "48"),
+                ("tlbs.page_bytes", "4096"),
+                ("caches.l2.size_kib", "8"),
+                ("caches.l3.size_kib", "8"),
+            ],
+            blocks: vec![block(0x1000, &[CHASE])],
+            round: |k| vec![(0, vec![load(0, line(k))])],
+            rounds: 2 * LINES,
+            counts: vec![(Event::PrefetchL2, (LINES as f64 - 3.0 + 48.0) / LINES as f64)],
         },
         // Two chases and one miss register: each load waits for the other's miss, 16 cycles, and
         // then takes its own 16.

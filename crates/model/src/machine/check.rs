@@ -10,6 +10,8 @@ use super::{CacheFacts, Class, Machine, TlbFacts};
 const PORTS_MAX: usize = 32;
 /// The most schedulers: occupancy is counted in eight lanes of a word.
 const SCHEDULERS_MAX: usize = 8;
+/// Lines that a stream counts.
+const STREAM_LINES_MAX: u32 = 255;
 
 pub(super) fn check(machine: &Machine) -> Result<(), String> {
     sources(machine)?;
@@ -107,8 +109,10 @@ fn widths(machine: &Machine) -> Result<(), String> {
         ("tlbs.walkers", machine.tlbs.walkers, 64),
         ("branch.base_entries", machine.branch.base_entries, 1 << 24),
     ];
+    let l3_bytes = machine.caches.l3.as_ref().and_then(|l3| l3.bytes_per_cycle);
+    let l3_bytes = l3_bytes.map(|bytes| ("caches.l3.bytes_per_cycle", bytes, 4096));
     let entries = machine.schedulers.iter().map(|s| (s.name.as_str(), s.entries, 250));
-    for (name, value, most) in sizes.into_iter().chain(entries) {
+    for (name, value, most) in sizes.into_iter().chain(l3_bytes).chain(entries) {
         if value == 0 || value > most {
             return Err(format!("{name} must be between 1 and {most}, not {value}"));
         }
@@ -117,6 +121,10 @@ fn widths(machine: &Machine) -> Result<(), String> {
         return Err(
             "window.mispredict_cycles must hold front.front_cycles and be at most 1000".into()
         );
+    }
+    let prefetch = &machine.prefetch;
+    if prefetch.l2_stream_lines.max(prefetch.l2_stream_lines_max) > STREAM_LINES_MAX {
+        return Err(format!("[prefetch] streams run at most {STREAM_LINES_MAX} lines ahead"));
     }
     if window.blocked_forward_cycles > 1000 {
         return Err("window.blocked_forward_cycles must be at most 1000".into());

@@ -169,6 +169,9 @@ pub struct CacheFacts {
     pub latency_cycles: u32,
     /// Misses it can have outstanding.
     pub misses: u32,
+    /// Bytes that it hands over in a cycle, heeded of the third level. Left out, any number.
+    #[serde(default)]
+    pub bytes_per_cycle: Option<u32>,
     /// Where the facts come from.
     pub source: String,
 }
@@ -244,10 +247,17 @@ pub struct Prefetch {
     pub code_next_line: bool,
     /// Constant strides of one instruction, within a page.
     pub l1_stride: bool,
-    /// Rows of lines within a page, into the second level.
+    /// Rows of lines, into the second level.
     pub l2_stream: bool,
-    /// How far ahead the stream runs.
+    /// How far ahead a stream runs that has just begun or whose lines are near.
     pub l2_stream_lines: u32,
+    /// How far ahead one of lines from memory runs at most: as far as it has come. Left out, no
+    /// further than at first.
+    #[serde(default)]
+    pub l2_stream_lines_max: u32,
+    /// Whether one of lines from memory goes on in the next page.
+    #[serde(default)]
+    pub l2_stream_crosses_pages: bool,
     /// Where the facts come from.
     pub source: String,
 }

@@ -1,5 +1,7 @@
 //! What the windows say of the whole run so far.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use metrology::{Coverage, Estimate};
 
 use super::fit::Fitted;
@@ -7,6 +9,9 @@ use super::observed::Observed;
 use super::{Phase, SampledCore};
 use crate::core::{Account, Accounting, Sampling};
 use crate::event::{Counts, Event, STATIC};
+
+/// The power of two of the bytes of code that are as fast or slow together.
+const CODE_PAGE_SHIFT: u32 = 12;
 
 impl SampledCore {
     /// How often each static instruction ran, timed or not: exact.
@@ -31,7 +36,7 @@ impl SampledCore {
             return Some(Estimate::exact(self.instructions as f64));
         }
         let Some(certain) = &self.certain else {
-            return Some(Estimate::exact(self.core.counts()[event] as f64));
+            return Some(Estimate::exact(self.timed_whole()[event] as f64));
         };
         if event.is_static() && self.fixed.0 == self.instructions {
             return Some(Estimate::exact(self.fixed.1[event as usize] as f64));
@@ -40,7 +45,7 @@ impl SampledCore {
         match &self.fitted {
             Some(fitted) => {
                 let rate = fitted.rates[event as usize];
-                let (certain, unseen) = (certain[event] as f64, self.unseen as f64);
+                let (certain, unseen) = (certain[event] as f64, self.unseen);
                 let spread = rate.spread(uncertain as f64, certain, unseen);
                 Some(spread.plus(rate.bias(uncertain as f64)))
             }
@@ -60,7 +65,7 @@ impl SampledCore {
         let rate = self.fitted.as_ref()?.rates.get(Event::Cycles as usize)?;
         let certain = self.certain.as_ref()?;
         let uncertain = self.instructions.saturating_sub(certain[Event::Instructions]) as f64;
-        let sampled = rate.spread(uncertain, certain[Event::Cycles] as f64, self.unseen as f64);
+        let sampled = rate.spread(uncertain, certain[Event::Cycles] as f64, self.unseen);
         let share = |e: Estimate| e.interval(Coverage::P95).half_width() / sampled.value.max(1.0);
         Some((share(sampled), share(rate.bias(uncertain))))
     }
@@ -90,9 +95,30 @@ impl SampledCore {
         self.strata.extend(unfinished);
         self.fit_now();
         self.strata.truncate(count);
-        let timed = self.core.account().runs();
-        let both = self.runs().into_iter().zip(timed);
-        self.unseen = both.filter(|(_, timed)| *timed == 0).map(|(runs, _)| runs).sum();
+        self.unseen = self.look_for_unseen();
+    }
+
+    /// How much of the run was code that was never timed. Windows stand for that too, but their
+    /// spread may not show what it does. How long it takes is unknown page by page of the code, so
+    /// that many little things count for less than one that ran all the time:
+    ///
+    /// ```text
+    /// √ Σ over pages: (instructions of the page that were never timed)²
+    /// ```
+    fn look_for_unseen(&self) -> f64 {
+        let (runs, timed) = (self.runs(), self.core.account().runs());
+        let code = &self.core.program().instructions;
+        let seen = code.iter().zip(&timed).filter(|(_, timed)| **timed > 0);
+        let seen: BTreeSet<u64> = seen.map(|(instruction, _)| instruction.pc).collect();
+        let mut pages: BTreeMap<u64, u64> = BTreeMap::new();
+        for (place, (instruction, runs)) in code.iter().zip(runs).enumerate() {
+            let own = runs.saturating_sub(self.inherited.get(place).copied().unwrap_or(0));
+            // The same instruction may belong to several blocks, of which one was timed.
+            if own > 0 && !seen.contains(&instruction.pc) {
+                *pages.entry(instruction.pc >> CODE_PAGE_SHIFT).or_default() += own;
+            }
+        }
+        pages.into_values().map(|runs| (runs as f64).powi(2)).sum::<f64>().sqrt()
     }
 
     pub(super) fn fit_now(&mut self) {

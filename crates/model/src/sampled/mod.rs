@@ -50,6 +50,8 @@ use warmth::Warmth;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
+    /// The child of a fork has not run yet.
+    Forked,
     Certain,
     Skip,
     Reach,
@@ -98,14 +100,19 @@ pub struct SampledCore {
     fit_all_at: usize,
     /// What was counted in the stretch that was timed whole, once it is over.
     certain: Option<Counts>,
+    /// What the core had counted before that stretch, for the process's parent.
+    certain_from: Counts,
     /// How often each block ran whole, and as in an account the steps of what ran in part.
     blocks: Vec<Counted>,
     steps: Vec<i64>,
     /// What depends on the code alone, and after how many instructions it was added up.
     fixed: (u64, [u64; STATIC]),
     fixed_before: [u64; STATIC],
-    /// Instructions of code that was never timed, when that was last looked at.
-    unseen: u64,
+    /// Instructions of code that was never timed, when that was last looked at, as far as they go
+    /// together.
+    unseen: f64,
+    /// How often each static instruction had run when the process was forked.
+    inherited: Vec<u64>,
     dice: u64,
     /// What all that ran usually takes; the mean rate of what was timed; and how many strata there
     /// must be for that to be learnt again.
@@ -155,11 +162,13 @@ impl SampledCore {
             fit_at: 2,
             fit_all_at: 2,
             certain: None,
+            certain_from: Counts::default(),
             blocks: Vec::new(),
             steps: Vec::new(),
             fixed: (0, [0; STATIC]),
             fixed_before: [0; STATIC],
-            unseen: 0,
+            unseen: 0.0,
+            inherited: Vec::new(),
             // Seeds that follow each other must not roll alike.
             dice: (plan.seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xd6e8_feb8_6659_fd93) | 1,
             usual_cycles: 0.0,
@@ -268,7 +277,7 @@ impl CoreListener for SampledCore {
         match self.phase {
             Phase::Skip | Phase::Reach if self.is_reaching() => self.reach(ran, accesses),
             Phase::After if self.is_reaching() => self.reach(ran, accesses),
-            Phase::Skip | Phase::Reach => {}
+            Phase::Forked | Phase::Skip | Phase::Reach => {}
             Phase::After if self.stratum.is_skipped => {}
             Phase::Warm | Phase::After => {
                 self.warmer.executed(id, ran, accesses);
@@ -323,17 +332,21 @@ impl CoreListener for SampledCore {
 
     fn interrupted(&mut self) {
         match self.phase {
-            Phase::Skip | Phase::Reach | Phase::Warm | Phase::After => self.warmer.interrupted(),
+            Phase::Forked | Phase::Skip | Phase::Reach | Phase::Warm | Phase::After => {
+                self.warmer.interrupted();
+            }
             Phase::Certain | Phase::Prime | Phase::Measure => self.core.interrupted(),
         }
     }
 
     fn forked(&mut self) {
-        // The units stay; the child's estimate begins anew, with strata.
+        // The units stay; the child's estimate begins anew, and like any program's with a stretch
+        // that is timed whole: most children run a few thousand instructions and become another.
         if matches!(self.phase, Phase::Certain | Phase::Prime | Phase::Measure) {
+            self.core.finish();
             self.exchange();
         }
-        self.phase = Phase::After;
+        self.phase = Phase::Forked;
         self.add_fixed();
         for (before, more) in self.fixed_before.iter_mut().zip(self.fixed.1) {
             *before += more;
@@ -343,11 +356,12 @@ impl CoreListener for SampledCore {
         self.strata.clear();
         self.fitted = None;
         (self.fit_at, self.fit_all_at, self.learn_at) = (2, 2, 0);
-        self.certain = Some(Counts::default());
-        self.instructions = 0;
+        self.certain = None;
+        (self.instructions, self.in_stratum, self.turns_at) = (0, 0, 0);
+        (self.window, self.recalled, self.before) = (None, None, None);
         self.fixed = (0, [0; STATIC]);
-        self.unseen = 0;
+        self.unseen = 0.0;
+        self.inherited = self.runs();
         self.about = self.plan.stratum_instructions;
-        self.begin_stratum();
     }
 }

@@ -7,14 +7,16 @@ use super::observed::{Observed, STRATA_MAX, halve, rates_of};
 use super::plan::{STRATA_LEAST, Stratum};
 use super::recalled::Recalled;
 use super::{Phase, SampledCore};
-use crate::event::Event;
+use crate::event::{Counts, Event};
 
 impl SampledCore {
     /// All that was counted of what cycles follow from, as long as nothing is skipped.
     pub(super) fn features(&self) -> Features {
         let memory = match self.phase {
             Phase::Certain | Phase::Prime | Phase::Measure => self.core.memory(),
-            Phase::Skip | Phase::Reach | Phase::Warm | Phase::After => self.warmer.memory(),
+            Phase::Forked | Phase::Skip | Phase::Reach | Phase::Warm | Phase::After => {
+                self.warmer.memory()
+            }
         };
         let timed = &self.core.account().totals;
         let warmed = self.warmer.branches();
@@ -55,9 +57,15 @@ impl SampledCore {
     #[inline(never)]
     pub(super) fn turn(&mut self, pc: u64) {
         match self.phase {
+            Phase::Forked => {
+                self.enter_core(pc);
+                self.certain_from = self.core.counts();
+                self.phase = Phase::Certain;
+                self.turns_at = self.plan.certain_instructions;
+            }
             Phase::Certain => {
                 self.core.settle(Some(pc));
-                self.certain = Some(self.core.counts());
+                self.certain = Some(self.timed_whole());
                 self.exchange();
                 self.begin_stratum();
             }
@@ -113,6 +121,14 @@ impl SampledCore {
                 self.end_stratum();
                 self.begin_stratum();
             }
+        }
+    }
+
+    /// What was counted in the stretch that is timed whole.
+    pub(super) fn timed_whole(&self) -> Counts {
+        match self.phase {
+            Phase::Forked => Counts::default(),
+            _ => self.core.counts().since(&self.certain_from),
         }
     }
 

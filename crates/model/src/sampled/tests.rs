@@ -121,6 +121,36 @@ fn a_short_program_is_known_exactly_and_runs_always_are() {
     }
 }
 
+#[test]
+fn the_child_of_a_fork_is_timed_whole_at_first_wherever_its_parent_was() {
+    let zen4 = machine("zen4", &[]);
+    let child = |core: &mut SampledCore| program(core, 9, 3000);
+    let mut alone = FastCore::new(&zen4, Settings::default());
+    program(&mut alone, 9, 3000);
+    alone.finish();
+    // In the stretch that is timed whole, and in any phase of what follows.
+    for steps in (0..40).map(|k| 1000 + 997 * k) {
+        let plan = Plan { certain_instructions: 30_000, ..Plan::default() };
+        let mut core = SampledCore::new(&zen4, Settings::default(), plan);
+        program(&mut core, 4, steps);
+        core.forked();
+        core.settle_all();
+        assert_eq!(core.estimate(Event::Cycles), Some(Estimate::exact(0.0)));
+        child(&mut core);
+        core.settle_all();
+        assert!(core.is_exact());
+        let counts = Accounting::counts(&core);
+        for &event in Event::ALL.iter().filter(|event| event.is_static()) {
+            assert_eq!(counts[event], alone.counts()[event], "{} after {steps}", event.name());
+        }
+        let cycles = core.estimate(Event::Cycles).unwrap();
+        assert_eq!(cycles.standard_uncertainty, 0.0);
+        // What the parent left in the caches makes it no slower than a cold start.
+        let cold = alone.counts()[Event::Cycles] as f64;
+        assert!(cycles.value > 0.0 && cycles.value < 1.01 * cold, "{} of {cold}", cycles.value);
+    }
+}
+
 /// Tells a core of a program as an engine does that lets it idle.
 struct Idling<'a> {
     core: &'a mut SampledCore,

@@ -15,7 +15,7 @@ use super::Level;
 use super::cache::Cache;
 use super::misses::{Channel, MissFile};
 use super::newest::Newest;
-use super::prefetch::{StreamPrefetcher, StridePrefetcher};
+use super::prefetch::{Reach, StreamPrefetcher, StridePrefetcher};
 use super::tlb::{Tlb, Translation};
 use crate::machine::{CacheFacts, Machine};
 
@@ -44,6 +44,7 @@ pub struct Memory {
     l2_misses: MissFile,
     l3_misses: Option<MissFile>,
     walks: MissFile,
+    l3_channel: Option<Channel>,
     channel: Channel,
     strides: Option<StridePrefetcher>,
     streams: Option<StreamPrefetcher>,
@@ -79,7 +80,13 @@ impl Memory {
         let line_bytes = caches.l1d.line_bytes;
         let page_lines = u64::from((tlbs.page_bytes / line_bytes).max(1));
         let prefetch = &machine.prefetch;
-        let ahead = u64::from(prefetch.l2_stream_lines);
+        let reach = Reach {
+            lines: u64::from(prefetch.l2_stream_lines),
+            lines_max: u64::from(prefetch.l2_stream_lines_max),
+            crosses_pages: prefetch.l2_stream_crosses_pages,
+        };
+        let cycles_each = |bytes: u32| u64::from(line_bytes.div_ceil(bytes.max(1)));
+        let l3_bytes = caches.l3.as_ref().and_then(|l3| l3.bytes_per_cycle);
         let (l1d, l1i) = (cache(&caches.l1d), cache(&caches.l1i));
         Memory {
             l1d_newest: Newest::new(l1d.sets(), (NO_LINE, false)),
@@ -96,9 +103,10 @@ impl Memory {
             l2_misses: MissFile::new(caches.l2.misses as usize),
             l3_misses: caches.l3.as_ref().map(|l3| MissFile::new(l3.misses as usize)),
             walks: MissFile::new(tlbs.walkers as usize),
-            channel: Channel::new(u64::from(line_bytes.div_ceil(machine.memory.bytes_per_cycle))),
+            l3_channel: l3_bytes.map(|bytes| Channel::new(cycles_each(bytes))),
+            channel: Channel::new(cycles_each(machine.memory.bytes_per_cycle)),
             strides: prefetch.l1_stride.then(StridePrefetcher::default),
-            streams: prefetch.l2_stream.then(|| StreamPrefetcher::new(ahead, page_lines)),
+            streams: prefetch.l2_stream.then(|| StreamPrefetcher::new(reach, page_lines)),
             next_line: prefetch.l1_next_line,
             code_next_line: prefetch.code_next_line,
             line_shift: line_bytes.trailing_zeros(),
@@ -341,7 +349,10 @@ impl Memory {
         };
         if let Some(run) = run {
             for line in run.lines() {
-                self.guess_l2::<TIMED>(line, at);
+                let level = self.guess_l2::<TIMED>(line, at);
+                if let (Some(level), Some(streams)) = (level, &mut self.streams) {
+                    streams.answered(level == Level::Memory);
+                }
             }
         }
         found
@@ -355,7 +366,8 @@ impl Memory {
         let has_l3 = self.l3.is_some();
         self.counts.l3 += u64::from(has_l3 && !is_guess);
         let (ready, level) = match found {
-            Some(there) => (there.max(start + self.l3_cycles), Level::L3),
+            Some(there) if TIMED => (there.max(self.l3_answers(start)), Level::L3),
+            Some(_) => (0, Level::L3),
             None => {
                 self.counts.l3_misses += u64::from(has_l3 && !is_guess);
                 self.counts.memory_reads += 1;
@@ -376,6 +388,12 @@ impl Memory {
             self.leave_l2(left, was);
         }
         (ready, level)
+    }
+
+    /// When a line that the third level has is there.
+    fn l3_answers(&mut self, at: u64) -> u64 {
+        let start = self.l3_channel.as_mut().map_or(at, |channel| channel.book(at));
+        start + self.l3_cycles
     }
 
     /// When a line asked of memory at a time is there.
@@ -406,11 +424,13 @@ impl Memory {
         }
     }
 
-    fn guess_l2<const TIMED: bool>(&mut self, line: u64, at: u64) {
-        if self.l2.peek(line).is_none() {
-            self.counts.prefetches_l2 += 1;
-            self.beyond_l2::<TIMED>(line, at, true);
+    /// Fetches a line that the second level lacks: whence it comes.
+    fn guess_l2<const TIMED: bool>(&mut self, line: u64, at: u64) -> Option<Level> {
+        if self.l2.peek(line).is_some() {
+            return None;
         }
+        self.counts.prefetches_l2 += 1;
+        Some(self.beyond_l2::<TIMED>(line, at, true).1)
     }
 }
 

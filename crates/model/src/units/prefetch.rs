@@ -8,6 +8,8 @@ const STRIDES: usize = 256;
 const STREAMS: usize = 32;
 /// No page: they are shifted addresses.
 const NO_PAGE: u64 = u64::MAX;
+/// Lines that a stream may leave out in one step.
+const NEAR_LINES: u64 = 4;
 /// Repetitions before a guess is acted upon.
 const CONFIDENT: u8 = 2;
 
@@ -75,6 +77,8 @@ struct Stream {
     furthest: Option<u64>,
     up: bool,
     run: u8,
+    /// How many lines memory has brought it in a row.
+    far: u8,
 }
 
 /// Places that remember which stream a page has, by the page's low bits.
@@ -82,7 +86,35 @@ const HINTS: usize = 64;
 /// Places that count streams.
 const HELD: usize = 256;
 
-/// Follows rows of lines within a page.
+/// How far streams run ahead.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reach {
+    /// Lines ahead of one that has just begun, or whose lines are near.
+    pub lines: u64,
+    /// Lines ahead at most of one whose lines come from memory, as many in a row as it runs ahead
+    /// at first: it runs as far ahead as it has come.
+    pub lines_max: u64,
+    /// Whether such a one goes on in the next page.
+    pub crosses_pages: bool,
+}
+
+impl Reach {
+    /// Whether a stream's lines come from memory.
+    fn is_far(self, stream: &Stream) -> bool {
+        u64::from(stream.far) >= self.lines
+    }
+
+    /// Lines ahead of a stream that has so much room in its page.
+    fn of(self, stream: &Stream, room: u64) -> u64 {
+        if !self.is_far(stream) {
+            return self.lines.min(room);
+        }
+        let ahead = self.lines.max(u64::from(stream.run).min(self.lines_max));
+        if self.crosses_pages { ahead } else { ahead.min(room) }
+    }
+}
+
+/// Follows rows of lines.
 #[derive(Clone, Debug)]
 pub struct StreamPrefetcher {
     /// The page of each stream; all ones where there is none.
@@ -93,7 +125,9 @@ pub struct StreamPrefetcher {
     /// without a search.
     held: [u8; HELD],
     order: Chain,
-    lines_ahead: u64,
+    /// The stream that asked last.
+    asked: usize,
+    reach: Reach,
     page_lines_shift: u32,
 }
 
@@ -118,69 +152,100 @@ impl Run {
 }
 
 impl StreamPrefetcher {
-    /// Runs so many lines ahead within pages of `page_lines` lines.
-    pub fn new(lines_ahead: u64, page_lines: u64) -> StreamPrefetcher {
+    /// Runs so far ahead, in pages of `page_lines` lines.
+    pub fn new(reach: Reach, page_lines: u64) -> StreamPrefetcher {
         StreamPrefetcher {
             pages: [NO_PAGE; STREAMS],
             streams: [Stream::default(); STREAMS],
             hints: [0; HINTS],
             held: [0; HELD],
             order: Chain::new(STREAMS),
-            lines_ahead,
+            asked: 0,
+            reach,
             page_lines_shift: page_lines.max(1).ilog2(),
         }
     }
 
-    /// The stream of a page; a page without one takes the oldest, and its line becomes the first.
+    /// The stream of a page; a page without one takes over what comes from its neighbour, or the
+    /// oldest, and its line becomes the first.
     #[inline]
-    fn find(&mut self, page: u64, line: u64) -> Option<&mut Stream> {
+    fn find(&mut self, page: u64, line: u64) -> Option<usize> {
         let hint = page as usize & (HINTS - 1);
         let hinted = usize::from(self.hints[hint]) & (STREAMS - 1);
         if self.pages[hinted] == page {
             self.order.renew(hinted);
-            return Some(&mut self.streams[hinted]);
+            return Some(hinted);
         }
         if self.held[page as usize % HELD] > 0
             && let Some(place) = self.pages.iter().position(|&held| held == page)
         {
             self.hints[hint] = place as u8;
             self.order.renew(place);
-            return Some(&mut self.streams[place]);
+            return Some(place);
+        }
+        if let Some(place) = self.comes_from_neighbour(page, line) {
+            self.give(place, page);
+            return Some(place);
         }
         let oldest = self.order.oldest();
-        self.order.renew(oldest);
-        let left = std::mem::replace(&mut self.pages[oldest], page);
-        self.held[left as usize % HELD] -= u8::from(left != NO_PAGE);
-        self.held[page as usize % HELD] += 1;
-        self.hints[hint] = oldest as u8;
+        self.give(oldest, page);
         self.streams[oldest] = Stream { line, up: true, ..Stream::default() };
         None
+    }
+
+    /// The place of a stream that has just left the page before, upwards, or behind, downwards.
+    fn comes_from_neighbour(&self, page: u64, line: u64) -> Option<usize> {
+        if !self.reach.crosses_pages {
+            return None;
+        }
+        let last_in_page = (1u64 << self.page_lines_shift) - 1;
+        let in_page = line & last_in_page;
+        let (from, up) = if in_page < NEAR_LINES {
+            (page.wrapping_sub(1), true)
+        } else if last_in_page - in_page < NEAR_LINES {
+            (page.wrapping_add(1), false)
+        } else {
+            return None;
+        };
+        let place = self.pages.iter().position(|&held| held == from)?;
+        let stream = &self.streams[place];
+        let is_its = stream.up == up && line.abs_diff(stream.line) <= NEAR_LINES;
+        (is_its && self.reach.is_far(stream) && stream.run >= CONFIDENT).then_some(place)
+    }
+
+    /// Gives a place to a page.
+    fn give(&mut self, place: usize, page: u64) {
+        self.order.renew(place);
+        let left = std::mem::replace(&mut self.pages[place], page);
+        self.held[left as usize % HELD] -= u8::from(left != NO_PAGE);
+        self.held[page as usize % HELD] += 1;
+        self.hints[page as usize & (HINTS - 1)] = place as u8;
     }
 
     /// Tells of a line asked from the second level; returns what to fetch that the stream has not
     /// asked for already.
     pub fn observe(&mut self, line: u64) -> Option<Run> {
-        let (shift, ahead) = (self.page_lines_shift, self.lines_ahead);
-        let stream = self.find(line >> shift, line)?;
+        let (shift, reach) = (self.page_lines_shift, self.reach);
+        let place = self.find(line >> shift, line)?;
+        let stream = &mut self.streams[place];
         if line == stream.line {
             return None;
         }
         let up = line > stream.line;
-        let is_near = line.abs_diff(stream.line) <= 4;
-        stream.run =
-            if is_near && (up == stream.up || stream.run == 0) { stream.run + 1 } else { 0 };
+        let is_near = line.abs_diff(stream.line) <= NEAR_LINES;
+        let goes_on = is_near && (up == stream.up || stream.run == 0);
+        stream.run = if goes_on { stream.run.saturating_add(1) } else { 0 };
         if stream.run == 0 || up != stream.up {
             stream.furthest = None;
         }
         stream.up = up;
         stream.line = line;
-        stream.run = stream.run.min(CONFIDENT + 1);
         if stream.run < CONFIDENT {
             return None;
         }
         let in_page = line & ((1 << shift) - 1);
         let room = if up { (1 << shift) - 1 - in_page } else { in_page };
-        let reach = ahead.min(room);
+        let reach = reach.of(stream, room);
         let asked = stream.furthest.map_or(0, |furthest| match up {
             true => furthest.saturating_sub(line),
             false => line.saturating_sub(furthest),
@@ -191,10 +256,18 @@ impl StreamPrefetcher {
         let count = reach - asked;
         let (first, furthest) = match up {
             true => (line + asked + 1, line + reach),
-            false => (line - asked - 1, line - reach),
+            false => (line.wrapping_sub(asked + 1), line.wrapping_sub(reach)),
         };
         stream.furthest = Some(furthest);
+        self.asked = place;
         Some(Run { first, count, up })
+    }
+
+    /// Tells the stream that asked last whether memory has to bring a line of its.
+    #[inline]
+    pub fn answered(&mut self, is_far: bool) {
+        let far = &mut self.streams[self.asked].far;
+        *far = if is_far { far.saturating_add(1) } else { 0 };
     }
 }
 
@@ -238,8 +311,39 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_goes_on_in_the_next_page_as_far_ahead_as_it_has_come() {
+        let reach = Reach { lines: 4, lines_max: 16, crosses_pages: true };
+        for up in [true, false] {
+            let mut streams = StreamPrefetcher::new(reach, 64);
+            let mut asked = std::collections::BTreeSet::new();
+            let line = |k: u64| if up { 64_030 + k } else { 64_030 - k };
+            for k in 0..300 {
+                for guess in streams.observe(line(k)).into_iter().flat_map(Run::lines) {
+                    assert!(asked.insert(guess), "{guess} is asked for twice");
+                    streams.answered(true);
+                }
+                let ahead = (1..40).take_while(|&n| asked.contains(&line(k + n))).count() as u64;
+                assert_eq!(ahead, if k < 2 { 0 } else { k.clamp(4, 16) }, "at {k}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_without_a_neighbours_stream_begins_anew() {
+        let reach = Reach { lines: 4, lines_max: 16, crosses_pages: true };
+        let mut streams = StreamPrefetcher::new(reach, 64);
+        for line in 0..60 {
+            streams.observe(line).inspect(|_| streams.answered(true));
+        }
+        // It left its page's end out by more than a step.
+        assert_eq!((streams.observe(66), streams.observe(67)), (None, None));
+        assert_eq!(streams.observe(68), Some(Run { first: 69, count: 4, up: true }));
+    }
+
+    #[test]
     fn a_stream_stays_in_its_page() {
-        let mut streams = StreamPrefetcher::new(8, 64);
+        let reach = Reach { lines: 8, lines_max: 8, crosses_pages: false };
+        let mut streams = StreamPrefetcher::new(reach, 64);
         assert_eq!((streams.observe(64), streams.observe(65)), (None, None));
         assert_eq!(streams.observe(66), Some(Run { first: 67, count: 8, up: true }));
         streams.observe(125);
@@ -248,7 +352,7 @@ mod tests {
         streams.observe(123);
         let down = streams.observe(122).unwrap();
         assert_eq!(down.lines().collect::<Vec<_>>()[..2], [121, 120]);
-        let mut edge = StreamPrefetcher::new(8, 64);
+        let mut edge = StreamPrefetcher::new(reach, 64);
         for line in 60..62 {
             edge.observe(line);
         }

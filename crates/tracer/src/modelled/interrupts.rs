@@ -17,8 +17,9 @@ use model::machine::Machine;
 use model::pmu::{Attribution, Sampler, SamplerError, Sampling};
 use model::stream::{Access, BlockId, CoreListener, StaticBlock};
 
+use super::due::Due;
 use super::listened::{Heard, Listened};
-use super::listener::{LAST_CALLS, uncertainty};
+use super::listener::{KILLING_CALLS, LAST_CALLS, uncertainty};
 use super::{CHUNK_ROWS, CHUNK_WAYS, ROW_WORDS, TOTALS_EVERY, WAY_WORDS};
 use crate::results::Publisher;
 use crate::tally::{CurrentResults, current};
@@ -107,7 +108,7 @@ pub(super) struct Interrupted {
     /// place.
     ways: BTreeMap<(u32, u32), (usize, u64)>,
     way_slabs: Vec<&'static [AtomicU64]>,
-    due: u64,
+    due: Due,
     /// What belongs to the parent of a fork.
     before: Option<(Counts, u64)>,
 }
@@ -130,14 +131,13 @@ impl Interrupted {
             samples: BTreeMap::new(),
             ways: BTreeMap::new(),
             way_slabs: Vec::new(),
-            due: TOTALS_EVERY,
+            due: Due::new(TOTALS_EVERY),
             before: None,
         }
     }
 
     #[cold]
     fn publish(&mut self) {
-        self.due = TOTALS_EVERY;
         let mut touched = BTreeSet::new();
         let mut ways = BTreeMap::new();
         self.core.watcher_mut().gather(&mut self.samples, &mut ways, |who| {
@@ -216,8 +216,7 @@ impl CoreListener for Interrupted {
     #[inline]
     fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
         self.core.executed(id, ran, accesses);
-        self.due = self.due.saturating_sub(u64::from(ran));
-        if self.due == 0 {
+        if self.due.passed(u64::from(ran)).is_some() {
             self.publish();
         }
     }
@@ -235,6 +234,8 @@ impl CoreListener for Interrupted {
         if LAST_CALLS.contains(&number) {
             self.core.settle_all();
             self.publish();
+        } else if KILLING_CALLS.contains(&number) && self.due.is_worth_it() {
+            self.publish();
         }
     }
 
@@ -249,6 +250,7 @@ impl CoreListener for Interrupted {
         self.ways.clear();
         self.way_slabs.clear();
         self.totals = Publisher::new(current(&self.current), 0);
+        self.due = Due::new(TOTALS_EVERY);
     }
 
     fn ended(&mut self) {

@@ -12,19 +12,23 @@ use model::sampled::{Plan, SampledCore};
 use model::stream::{Access, BlockId, CoreListener, StaticBlock};
 use model::warm::Warmer;
 
+use super::due::Due;
 use super::interrupts::Interrupted;
 use super::listened::Listened;
 use super::{CHUNK_ROWS, CoreAsk, ModelAsk, ROW_WORDS, SAMPLING_WORDS};
 use crate::results::Publisher;
 use crate::tally::{CurrentResults, current};
 
-/// Instructions between two publications of the totals.
+/// Instructions between two publications of the totals, once a program has run for long.
 pub const TOTALS_EVERY: u64 = 1 << 18;
 /// Instructions between two publications of the rows, whose cost grows with the program's size.
 pub const ROWS_EVERY: u64 = 1 << 26;
 
-/// System calls after which a thread may not come back: execve, exit, exit_group, execveat.
+/// System calls after which a thread does not come back: execve, exit, exit_group, execveat.
 pub(super) const LAST_CALLS: [u64; 4] = [59, 60, 231, 322];
+/// System calls after which it may not, if it has sent the signal to itself: kill, rt_sigqueueinfo,
+/// tkill, tgkill, rt_tgsigqueueinfo.
+pub(super) const KILLING_CALLS: [u64; 5] = [62, 129, 200, 234, 297];
 
 /// The listener that is asked for; none if the machine file cannot be read, which the launcher
 /// has made sure of.
@@ -72,8 +76,8 @@ pub struct Modelled<C> {
     thread: u32,
     totals: Publisher,
     slabs: Vec<Option<&'static [AtomicU64]>>,
-    totals_due: u64,
-    rows_due: u64,
+    totals_due: Due,
+    rows_due: Due,
     before: Option<Box<Before>>,
 }
 
@@ -87,8 +91,8 @@ impl<C: Accounting> Modelled<C> {
             thread,
             totals,
             slabs: Vec::new(),
-            totals_due: TOTALS_EVERY,
-            rows_due: ROWS_EVERY,
+            totals_due: Due::new(TOTALS_EVERY),
+            rows_due: Due::new(ROWS_EVERY),
             before: None,
         }
     }
@@ -101,11 +105,9 @@ impl<C: Accounting> Modelled<C> {
     /// So many instructions more have run.
     #[inline]
     fn publish_if_due(&mut self, instructions: u64) {
-        self.totals_due = self.totals_due.saturating_sub(instructions);
-        if self.totals_due == 0 {
+        if let Some(spell) = self.totals_due.passed(instructions) {
             self.publish_totals();
-            self.rows_due = self.rows_due.saturating_sub(TOTALS_EVERY);
-            if self.rows_due == 0 {
+            if self.rows_due.passed(spell).is_some() {
                 self.publish_rows();
             }
         }
@@ -113,7 +115,6 @@ impl<C: Accounting> Modelled<C> {
 
     #[cold]
     fn publish_totals(&mut self) {
-        self.totals_due = TOTALS_EVERY;
         let counts = self.core.counts();
         let counts = self.before.as_ref().map_or(counts.clone(), |b| counts.since(&b.counts));
         let mut bytes: Vec<u8> = counts.0.iter().flat_map(|count| count.to_le_bytes()).collect();
@@ -130,7 +131,6 @@ impl<C: Accounting> Modelled<C> {
 
     #[cold]
     fn publish_rows(&mut self) {
-        self.rows_due = ROWS_EVERY;
         let (runs, timed) = (self.core.runs(), self.core.account().runs());
         for (instruction, (runs, timed)) in runs.into_iter().zip(timed).enumerate() {
             if runs > 0 {
@@ -248,6 +248,10 @@ impl<C: Accounting> CoreListener for Modelled<C> {
         self.core.system_call(number);
         if LAST_CALLS.contains(&number) {
             self.publish_all();
+        } else if KILLING_CALLS.contains(&number) && self.totals_due.is_worth_it() {
+            // Unsettled: what is in flight must not leave early if the thread does come back.
+            self.publish_totals();
+            self.publish_rows();
         }
     }
 
@@ -261,6 +265,7 @@ impl<C: Accounting> CoreListener for Modelled<C> {
         self.thread = 0;
         self.slabs.clear();
         self.totals = Publisher::new(current(&self.current), 0);
+        (self.totals_due, self.rows_due) = (Due::new(TOTALS_EVERY), Due::new(ROWS_EVERY));
     }
 
     fn ended(&mut self) {

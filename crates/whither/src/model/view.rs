@@ -1,12 +1,13 @@
 //! The report of a modelled run.
 
 use std::collections::HashMap;
+use std::os::unix::process::ExitStatusExt;
 
 use analyse::{ProcedureTime, by_image, by_procedure};
 use metrology::{Coverage, Estimate};
 use model::event::Event;
 use show::{Body, Cell, Column, Fact, Row, Schema, Section, Table, Tone, Unit, View};
-use tracer::modelled::CoreAsk;
+use tracer::modelled::{CoreAsk, ROWS_EVERY, TOTALS_EVERY};
 use vocab::{Count, ImageId, Offset, Source};
 
 use super::account::{CYCLES, ModelledProcess, ModelledRun, RUNS, cycles_of};
@@ -46,6 +47,12 @@ pub(crate) fn summary(job: &ModelJob, run: &ModelledRun, command: String) -> Sec
     let seconds = cycles.value / (f64::from(job.machine.identity.clock_mhz) * 1e6);
     let ideal = 1.0 / f64::from(job.machine.window.dispatch_width.max(1));
     let number = |value| Cell::Number(value, Unit::Number);
+    // A program that was killed before anything was told has run for a while all the same.
+    let is_known = run.instructions() > 0 || signal(run).is_none();
+    let of = |cell| match is_known {
+        true => cell,
+        false => Cell::NotCounted("it ended before anything was told".into()),
+    };
     Section {
         key: "run",
         title: String::new(),
@@ -56,13 +63,22 @@ pub(crate) fn summary(job: &ModelJob, run: &ModelledRun, command: String) -> Sec
             Fact::new("machine", "machine", Cell::text(&*job.machine.name)),
             Fact::new("core", "core", Cell::text(core_words(job))),
             Fact::new("ended", "ended", ended_cell(run)),
-            Fact::new("instructions", "instructions", Cell::Count(Count(run.instructions()))),
-            Fact::new("cycles", "cycles", run.totals.cell(Event::Cycles)),
-            Fact::new("cpi", "cycles an instruction", cpi_cell(cpi)),
+            Fact::new("instructions", "instructions", of(Cell::Count(Count(run.instructions())))),
+            Fact::new("cycles", "cycles", of(run.totals.cell(Event::Cycles))),
+            Fact::new("cpi", "cycles an instruction", of(cpi_cell(cpi))),
             Fact::new("ideal_cpi", "at full width", number(ideal)),
-            Fact::new("clock_s", "at the machine's clock", Cell::Number(seconds, Unit::Seconds)),
+            Fact::new(
+                "clock_s",
+                "at the machine's clock",
+                of(Cell::Number(seconds, Unit::Seconds)),
+            ),
         ]),
     }
+}
+
+/// The signal that ended the program, if one did.
+fn signal(run: &ModelledRun) -> Option<i32> {
+    run.exit.and_then(|exit| exit.signal())
 }
 
 fn ended_cell(run: &ModelledRun) -> Cell {
@@ -274,6 +290,13 @@ pub(crate) fn notes(run: &ModelledRun, images: &Images) -> Vec<String> {
          Code that asks for AVX-512 takes another path here than on a machine that has it."
             .to_owned(),
     ];
+    if let Some(signal) = signal(run) {
+        notes.push(format!(
+            "Signal {signal} ended it without a word: what each thread ran last is in no count, \
+             at most {TOTALS_EVERY} instructions or two thirds of a shorter run, and up to \
+             {ROWS_EVERY} are in no procedure."
+        ));
+    }
     let unknown = run.totals.of(Event::Unknown).value;
     if unknown > 0.0 {
         notes.push(format!("{unknown:.0} instructions were unknown and modelled generically."));

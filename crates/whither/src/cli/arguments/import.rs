@@ -20,6 +20,6 @@ pub(crate) struct ImportArguments {
     pub(crate) host: Option<String>,
     /// The database [default: $WHITHER_DB, else /var/lib/whither for root, else
     /// ~/.local/share/whither]
-    #[arg(short, long, value_name = "DB", value_hint = ValueHint::DirPath)]
+    #[arg(short, long, visible_alias = "db", value_name = "DB", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
 }

@@ -52,7 +52,7 @@ pub(crate) struct RecordArguments {
     pub(crate) seed: u64,
     /// The database [default: $WHITHER_DB, else /var/lib/whither for root, else
     /// ~/.local/share/whither]
-    #[arg(short, long, value_name = "DB", value_hint = ValueHint::DirPath)]
+    #[arg(short, long, visible_alias = "db", value_name = "DB", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
     /// The program and its arguments
     #[arg(trailing_var_arg = true, required_unless_present_any = ["pid", "tid", "all_cpus", "cpu"],
