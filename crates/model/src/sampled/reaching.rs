@@ -11,8 +11,8 @@
 //! ```
 
 /// Waits for memory that make a difference, and those that make none, as shares of the time.
-const MUCH: f64 = 0.005;
-const LITTLE: f64 = 0.002;
+const MUCH: f64 = 0.008;
+const LITTLE: f64 = 0.004;
 /// What was seen of a window counts for so much less with each that follows.
 const FADING: f64 = 15.0 / 16.0;
 /// Windows after a change before there can be another one: on the one hand to see what it does, and on

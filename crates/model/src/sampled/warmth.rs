@@ -4,9 +4,6 @@ use metrology::Estimate;
 
 /// A program's bias may be so large a part of the error asked for before warming is made longer.
 const BIAS_PART: f64 = 1.0 / 6.0;
-/// And it must be so many standard deviations: to warm for longer than needed costs time, not to do so
-/// costs truth.
-const DEVIATIONS: f64 = 1.4;
 /// Looks that must be had before it is.
 const LOOKS_MIN: f64 = 6.0;
 /// Looks that are taken soon, and those that are still taken often; later ones are rarer, since each
@@ -118,7 +115,7 @@ impl Warmth {
         let enough = |sums: &Sums, least: f64| sums.longer().filter(|_| sums.count >= least);
         let is_off = enough(&looks.usual, LOOKS_MIN).is_some_and(|longer| {
             let bias = longer.value.abs();
-            bias >= allowed && bias >= DEVIATIONS * longer.standard_uncertainty
+            bias >= allowed && bias >= 2.0 * longer.standard_uncertainty
         });
         let half_will_do = self.times > 1
             && enough(&looks.half, LOOKS_SOON).is_some_and(|longer| {
