@@ -7,7 +7,7 @@ pub struct Plan {
     pub certain_instructions: u64,
     /// Instructions measured in a window; in long strata more.
     pub window_instructions: u64,
-    /// Instructions timed before each window and not measured; in strata that are skipped more.
+    /// Instructions timed before each window and not measured.
     pub prime_instructions: u64,
     /// Instructions warmed before most windows of strata that are much longer; the rest of such
     /// strata is skipped. Doubled while windows that are warmed for longer show something else, and
@@ -28,7 +28,7 @@ impl Default for Plan {
         Plan {
             certain_instructions: 1_000_000,
             window_instructions: 3_000,
-            prime_instructions: 2_000,
+            prime_instructions: 3_500,
             warm_instructions: 48_000,
             stratum_instructions: 40_000,
             stratum_max_instructions: 100_000_000,
@@ -54,10 +54,6 @@ const NEAR: u64 = 2;
 /// before it costs more than it does, and a longer one differs less from its stratum.
 const WINDOW_PART: u64 = 80;
 const WINDOW_TIMES_MAX: u64 = 3;
-
-/// And so many times as much is timed before it: the lines of a stratum that was skipped are not where
-/// a core would have had them until some of them were asked for.
-const PRIME_TIMES: u64 = 2;
 
 /// How long before a window that is warmed for so many instructions the outer caches are reached.
 pub(super) fn reaching(warm: u64) -> u64 {
@@ -103,14 +99,13 @@ impl Stratum {
             true => (length / WINDOW_PART).clamp(usual, WINDOW_TIMES_MAX * usual),
             false => usual,
         };
-        let priming = plan.prime_instructions * if is_skipped { PRIME_TIMES } else { 1 };
-        let timed = priming + window;
+        let timed = plan.prime_instructions + window;
         // No window lies so early that it could not be warmed or primed before, so where strata
         // begin must be left to chance: else some instructions could never be met.
         let length = length * 3 / 4 + roll() % (length / 2).max(1);
         let lay = |least: u64, roll: u64| {
             let prime = least + roll % length.saturating_sub(least + timed).max(1);
-            let measure = prime + priming;
+            let measure = prime + plan.prime_instructions;
             Stratum { length, prime, measure, end: measure + window, ..Stratum::default() }
         };
         if !is_skipped {
