@@ -61,7 +61,7 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
         result.plots.push(drawing(name, points, "ratio"));
     }
     result.caption = format!(
-        "{MACHINE}; KL distance from the full counts, a bin a round, whole counts, mean over \
+        "{MACHINE}; KL distance from the full counts, a bin a round, at least half a count, mean over \
          {SEEDS} seeds; the groups' number is varied at slices of {RATIO_SLICE_CYCLES} cycles"
     );
     result.seeds.insert("orders".to_owned(), json!(context.seed));
