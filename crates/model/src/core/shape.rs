@@ -1,6 +1,7 @@
 //! A machine's numbers as a core uses them, after mode and idealisation.
 
 use crate::machine::{Class, Machine, Order};
+use crate::units::branch::Verdict;
 use crate::uop::Flow;
 
 /// How micro-ops travel.
@@ -139,6 +140,7 @@ pub(crate) struct Shape {
     pub(crate) bubble: u64,
     pub(crate) call_bubble: u64,
     pub(crate) indirect_bubble: u64,
+    pub(crate) crowded_bubble: u64,
     pub(crate) wakeup: u64,
     pub(crate) forward: u64,
     pub(crate) renamed_forward: u64,
@@ -198,6 +200,7 @@ impl Shape {
             bubble: bubble(branch.taken_bubble_cycles),
             call_bubble: bubble(branch.call_bubble_cycles),
             indirect_bubble: bubble(branch.indirect_bubble_cycles),
+            crowded_bubble: bubble(branch.crowded_bubble_cycles),
             wakeup: u64::from(window.wakeup_cycles.max(1)) - 1,
             forward: u64::from(window.store_forward_cycles),
             renamed_forward: u64::from(window.renamed_forward_cycles),
@@ -217,15 +220,15 @@ impl Shape {
 
     /// Cycles of fetch lost after a branch that was taken as predicted.
     #[inline]
-    pub(crate) fn bubble_of(&self, flow: Flow, retargeted: bool) -> u64 {
+    pub(crate) fn bubble_of(&self, flow: Flow, verdict: &Verdict) -> u64 {
         let more = match flow {
             Flow::Call | Flow::Return => self.call_bubble,
-            Flow::IndirectJump if retargeted => self.indirect_bubble,
-            Flow::IndirectCall if retargeted => self.call_bubble.max(self.indirect_bubble),
+            Flow::IndirectJump if verdict.retargeted => self.indirect_bubble,
+            Flow::IndirectCall if verdict.retargeted => self.call_bubble.max(self.indirect_bubble),
             Flow::IndirectCall => self.call_bubble,
             _ => 0,
         };
-        self.bubble + more
+        self.bubble + if verdict.crowded { more.max(self.crowded_bubble) } else { more }
     }
 
     /// Whether renaming may hand a store's value to a load of a class and so many bytes.

@@ -184,7 +184,7 @@ impl<W: Watcher> FastCore<W> {
             let again = open.fetched + engine.shape.resteer;
             engine.front.restart(again, Cause::Resteer, place as u32);
         } else if taken {
-            let bubble = engine.shape.bubble_of(branch.flow, verdict.retargeted);
+            let bubble = engine.shape.bubble_of(branch.flow, &verdict);
             engine.front.taken(&engine.shape, bubble);
         }
         engine.tell(taken, verdict.mispredicted, verdict.resteered);

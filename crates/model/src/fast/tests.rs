@@ -182,6 +182,33 @@ fn an_indexed_load_takes_the_cycle_more_that_the_machine_says() {
 }
 
 #[test]
+fn jumps_that_crowd_a_line_of_code_cost_their_bubble_on_both_cores() {
+    // Sixteen jumps four bytes apart, and one back to the first from the next line.
+    let mut blocks: Vec<_> = (0..16).map(|k| block(0x1000 + 4 * k, &[&[0xeb, 2]])).collect();
+    blocks.push(block(0x1040, &[&[0xeb, 0xbe]]));
+    fn round(core: &mut impl CoreListener) {
+        (0..17).for_each(|k| core.executed(BlockId(k), 1, &[]));
+    }
+    for (most, bubble) in [("0", 0), ("12", 12), ("8", 24)] {
+        let zen4 = machine("zen4", &[("branch.line_targets", most)]);
+        let mut fast = FastCore::new(&zen4, Settings::default());
+        let mut slow = ReferenceCore::new(&zen4, Settings::default());
+        let mut cycles = [[0; 2]; 2];
+        translate(&mut fast, &blocks);
+        translate(&mut slow, &blocks);
+        for (k, rounds) in [100, 200].into_iter().enumerate() {
+            (0..rounds).for_each(|_| round(&mut fast));
+            (0..rounds).for_each(|_| round(&mut slow));
+            cycles[k] = [fast.cycles(), slow.cycles()];
+        }
+        // A cycle each, and what is lost after those that have no room.
+        assert_eq!(cycles[1][0] - cycles[0][0], 200 * (17 + bubble), "fast, room for {most}");
+        let off = (cycles[1][1] - cycles[0][1]).abs_diff(200 * (17 + bubble));
+        assert!(off <= 64, "cycle by cycle, room for {most}: {cycles:?}");
+    }
+}
+
+#[test]
 fn a_random_branch_costs_the_penalty_each_time_it_is_mispredicted() {
     let zen4 = machine("zen4", &[("branch.direction", "bimodal")]);
     let mut core = FastCore::new(&zen4, Settings::default());

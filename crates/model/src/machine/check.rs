@@ -200,6 +200,9 @@ fn powers_of_two(machine: &Machine) -> Result<(), String> {
     if branch.resteer_cycles > 100 || branch.taken_bubble_cycles > 100 {
         return Err("branch: resteer_cycles and taken_bubble_cycles must be at most 100".into());
     }
+    if branch.crowded_bubble_cycles > 100 {
+        return Err("branch.crowded_bubble_cycles must be at most 100".into());
+    }
     let (entries, ways) = (branch.btb_entries, branch.btb_ways);
     if ways == 0 || entries == 0 || !entries.is_multiple_of(ways) || entries > 1 << 24 {
         return Err("branch.btb_entries must be a multiple of btb_ways".into());

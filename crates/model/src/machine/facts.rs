@@ -305,6 +305,12 @@ pub struct BranchFacts {
     /// Further cycles lost after an indirect branch that goes elsewhere than the target buffer says,
     /// where the path told so in time.
     pub indirect_bubble_cycles: u32,
+    /// Taken branches of one line of code that the target buffer follows at once; 0 for all.
+    #[serde(default)]
+    pub line_targets: u32,
+    /// Further cycles lost after a taken branch of a line that has more of them.
+    #[serde(default)]
+    pub crowded_bubble_cycles: u32,
     /// Where the facts come from.
     pub source: String,
 }

@@ -256,7 +256,7 @@ impl<W: Watcher> ReferenceCore<W> {
         }
         if taken {
             spent.taken += 1;
-            let bubble = self.shape.bubble_of(branch.flow, verdict.retargeted);
+            let bubble = self.shape.bubble_of(branch.flow, &verdict);
             if spent.taken >= self.shape.taken_per_cycle || bubble > 0 {
                 self.fetch.from = self.fetch.from.max(self.cycle + 1 + bubble);
                 return true;

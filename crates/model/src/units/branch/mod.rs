@@ -1,9 +1,11 @@
 //! Branch prediction: whether, and where to.
 
+mod crowd;
 mod direction;
 mod tage;
 mod targets;
 
+use crowd::Crowds;
 use direction::Direction;
 use targets::{Indirect, Returns};
 
@@ -23,6 +25,9 @@ pub struct Verdict {
     pub resteered: bool,
     /// An indirect branch went elsewhere than the target buffer said.
     pub retargeted: bool,
+    /// Its line has more taken branches than the target buffer follows at once, and it is not among
+    /// the first.
+    pub crowded: bool,
 }
 
 /// A branch that has executed.
@@ -40,13 +45,19 @@ pub struct Branch {
     pub next: u64,
 }
 
+/// Marks the target of a crowded branch: no program's code lies so high.
+const CROWDED: u64 = 1 << 63;
+
 /// The predictors of a core.
 #[derive(Clone, Debug)]
 pub struct Predictor {
     direction: Direction,
     targets: Cache<u64>,
-    /// The branch used last in each set, and its target.
+    /// The branch used last in each set, and its target with the mark, so that one that is crowded
+    /// is never taken for known at once.
     newest: Newest<(u64, u64)>,
+    /// None where lines hold any number of targets.
+    crowds: Option<Crowds>,
     indirect: Option<Indirect>,
     returns: Returns,
 }
@@ -60,6 +71,7 @@ impl Predictor {
             direction: Direction::new(facts),
             newest: Newest::new(targets.sets(), (u64::MAX, 0)),
             targets,
+            crowds: (facts.line_targets > 0).then(|| Crowds::new(facts.line_targets)),
             indirect: (indirect > 0).then(|| Indirect::new(indirect)),
             returns: Returns::new(facts.return_stack as usize),
         }
@@ -95,18 +107,24 @@ impl Predictor {
     #[inline]
     fn conditional(&mut self, branch: &Branch) -> Verdict {
         let wrong = self.direction.observe(branch.pc, branch.taken) != branch.taken;
-        let unknown = branch.taken && self.learn_target(branch);
+        let known = if branch.taken { self.learn_target(branch) } else { Known::AtOnce };
         Verdict {
             mispredicted: wrong,
             wrong_direction: wrong,
-            resteered: unknown && !wrong,
+            resteered: known == Known::Not && !wrong,
+            crowded: known == Known::Crowded,
             ..Verdict::default()
         }
     }
 
     #[inline]
     fn direct(&mut self, branch: &Branch) -> Verdict {
-        Verdict { resteered: self.learn_target(branch), ..Verdict::default() }
+        let known = self.learn_target(branch);
+        Verdict {
+            resteered: known == Known::Not,
+            crowded: known == Known::Crowded,
+            ..Verdict::default()
+        }
     }
 
     fn through_register(&mut self, branch: &Branch) -> Verdict {
@@ -114,6 +132,8 @@ impl Predictor {
         if let Some(target) = held {
             self.newest.note(branch.pc, (branch.pc, target));
         }
+        let crowded = held.is_some_and(|target| target & CROWDED != 0);
+        let held = held.map(|target| target & !CROWDED);
         let guess = match &mut self.indirect {
             Some(indirect) => indirect.observe(branch.pc, branch.target).or(held),
             None => held,
@@ -124,29 +144,44 @@ impl Predictor {
         if mispredicted || held.is_none() {
             self.learn_target(branch);
         }
-        Verdict { mispredicted, retargeted: held != Some(branch.target), ..Verdict::default() }
+        let retargeted = held != Some(branch.target);
+        Verdict { mispredicted, retargeted, crowded, ..Verdict::default() }
     }
 
-    /// Remembers a target; returns whether it was unknown.
+    /// Remembers a target; tells how it was known.
     #[inline]
-    fn learn_target(&mut self, branch: &Branch) -> bool {
+    fn learn_target(&mut self, branch: &Branch) -> Known {
         let noted = (branch.pc, branch.target);
         if self.newest.of(branch.pc) == Some(noted) {
-            return false;
+            return Known::AtOnce;
         }
-        self.newest.note(branch.pc, noted);
-        match self.targets.touch(branch.pc) {
-            Some(target) => {
-                let unknown = *target != branch.target;
-                *target = branch.target;
-                unknown
+        let (mark, known) = match self.targets.touch(branch.pc) {
+            Some(held) => {
+                let (before, mark) = (*held & !CROWDED, *held & CROWDED);
+                *held = branch.target | mark;
+                let known = if mark == 0 { Known::AtOnce } else { Known::Crowded };
+                (mark, if before == branch.target { known } else { Known::Not })
             }
             None => {
-                self.targets.insert(branch.pc, branch.target);
-                true
+                let crowds = self.crowds.as_mut();
+                let is_crowded = crowds.is_some_and(|crowds| crowds.is_one_too_many(branch.pc));
+                let mark = if is_crowded { CROWDED } else { 0 };
+                self.targets.insert(branch.pc, branch.target | mark);
+                (mark, Known::Not)
             }
-        }
+        };
+        self.newest.note(branch.pc, (branch.pc, branch.target | mark));
+        known
     }
+}
+
+/// How a target was known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Known {
+    AtOnce,
+    /// A little late.
+    Crowded,
+    Not,
 }
 
 #[cfg(test)]

@@ -127,3 +127,21 @@ fn a_procedure_that_calls_itself_returns_right_from_any_depth() {
     let ret = Branch { pc: 5, flow: Flow::Return, taken: true, target: 1000, next: 6 };
     assert!((0..64).all(|_| !predictor.observe(&ret).mispredicted));
 }
+
+#[test]
+fn of_sixteen_jumps_in_a_line_four_are_crowded_every_time() {
+    let mut predictor = predictor("zen4");
+    let mut told = |k: u64| {
+        let (pc, flow) =
+            (0x4000 + 4 * k, if k.is_multiple_of(2) { Flow::Jump } else { Flow::Conditional });
+        predictor.observe(&Branch { pc, flow, taken: true, target: pc + 4, next: pc + 2 })
+    };
+    (0..16).for_each(|k| {
+        told(k);
+    });
+    for round in 0..3 {
+        let crowded: Vec<u64> = (0..16).filter(|&k| told(k).crowded).collect();
+        assert_eq!(crowded, [12, 13, 14, 15], "round {round}");
+    }
+    assert!((16..28).all(|k| !told(k).crowded), "the next line has room");
+}
