@@ -255,7 +255,7 @@ fn counter_section(run: &ModelledRun) -> Section {
     }
 }
 
-/// Which estimator, how much was timed, and what is not in the ±.
+/// Which estimator, how much was timed, and what is in the ± and what beside it.
 fn sampling_notes(run: &ModelledRun) -> [String; 2] {
     let sampled = run.totals.sampled();
     let share = 100.0 * sampled.timed as f64 / sampled.of.max(1) as f64;
@@ -276,8 +276,8 @@ fn sampling_notes(run: &ModelledRun) -> [String; 2] {
         None => "everything between the windows was warmed".to_owned(),
     };
     let apart = format!(
-        "The ± is what sampling leaves open. Bias of warming is not in it: {bias}. --full times \
-         everything."
+        "The ± is what sampling leaves open, and a little for predictors that saw only a part of \
+         what ran. Apart from it, {bias}. --full times everything."
     );
     [how, apart]
 }
