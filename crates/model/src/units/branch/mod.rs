@@ -68,12 +68,8 @@ impl Predictor {
     /// Predicts a branch, learns what it did, and says what was wrong.
     #[inline]
     pub fn observe(&mut self, branch: &Branch) -> Verdict {
-        // Asked first: most are, and which of so many kinds comes next the host could not guess.
-        if branch.flow == Flow::Conditional {
-            return self.conditional(branch);
-        }
         match branch.flow {
-            Flow::Conditional => self.conditional(branch),
+            Flow::Conditional => self.conditional(branch.pc, branch.taken, branch.target),
             Flow::Jump => self.direct(branch),
             Flow::Call => {
                 self.returns.push(branch.next);
@@ -92,10 +88,11 @@ impl Predictor {
         }
     }
 
+    /// The same of a conditional branch, which most are.
     #[inline]
-    fn conditional(&mut self, branch: &Branch) -> Verdict {
-        let wrong = self.direction.observe(branch.pc, branch.taken) != branch.taken;
-        let unknown = branch.taken && self.learn_target(branch);
+    pub(crate) fn conditional(&mut self, pc: u64, taken: bool, target: u64) -> Verdict {
+        let wrong = self.direction.observe(pc, taken) != taken;
+        let unknown = taken && self.learn_target(pc, target);
         Verdict {
             mispredicted: wrong,
             wrong_direction: wrong,
@@ -106,7 +103,8 @@ impl Predictor {
 
     #[inline]
     fn direct(&mut self, branch: &Branch) -> Verdict {
-        Verdict { resteered: self.learn_target(branch), ..Verdict::default() }
+        let resteered = self.learn_target(branch.pc, branch.target);
+        Verdict { resteered, ..Verdict::default() }
     }
 
     fn through_register(&mut self, branch: &Branch) -> Verdict {
@@ -122,27 +120,27 @@ impl Predictor {
         // The target buffer is written when a branch went wrong. One whose targets are told by the
         // path keeps the target that it had.
         if mispredicted || held.is_none() {
-            self.learn_target(branch);
+            self.learn_target(branch.pc, branch.target);
         }
         Verdict { mispredicted, retargeted: held != Some(branch.target), ..Verdict::default() }
     }
 
     /// Remembers a target; returns whether it was unknown.
     #[inline]
-    fn learn_target(&mut self, branch: &Branch) -> bool {
-        let noted = (branch.pc, branch.target);
-        if self.newest.of(branch.pc) == Some(noted) {
+    fn learn_target(&mut self, pc: u64, target: u64) -> bool {
+        if self.newest.of(pc) == Some((pc, target)) {
             return false;
         }
-        self.newest.note(branch.pc, noted);
-        match self.targets.touch(branch.pc) {
-            Some(target) => {
-                let unknown = *target != branch.target;
-                *target = branch.target;
-                unknown
-            }
+        self.learn_older(pc, target)
+    }
+
+    #[inline(never)]
+    fn learn_older(&mut self, pc: u64, target: u64) -> bool {
+        self.newest.note(pc, (pc, target));
+        match self.targets.touch(pc) {
+            Some(held) => std::mem::replace(held, target) != target,
             None => {
-                self.targets.insert(branch.pc, branch.target);
+                self.targets.insert(pc, target);
                 true
             }
         }
