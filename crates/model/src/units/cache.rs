@@ -216,14 +216,17 @@ impl<V: Copy + Default> Cache<V> {
         Some(&mut self.values[set * self.ways + way])
     }
 
-    /// Reads what a use of a number will need: where it is not in the host's caches, it is on its way
-    /// then. What is returned means nothing.
+    /// Reads what a use of a number will need, the place of the one that leaves for it included: where
+    /// it is not in the host's caches, it is on its way then. What is returned means nothing.
     #[inline]
     pub(super) fn approach(&self, number: u64) -> u64 {
         let set = self.set(number);
         let tags = &self.tags[set * self.ways..][..self.ways];
         let both = tags.first().zip(tags.last()).map_or(0, |(first, last)| first ^ last);
-        both ^ self.orders.get(set).copied().unwrap_or(0)
+        let Some(order) = self.orders.get(set) else { return both };
+        let oldest = (order >> (4 * (self.ways - 1))) as usize & 15;
+        std::hint::black_box(self.values[set * self.ways + oldest]);
+        both ^ order
     }
 
     /// Finds a number and leaves the order alone.
