@@ -4,9 +4,16 @@
 //! then walks its own tables for nearly every look, twice over in a virtual machine.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The bytes of a large page.
 const LARGE: usize = 2 << 20;
+
+/// Bytes that may still be asked for on large pages. Tables are made once, at the start. A kernel that
+/// has no large page at hand moves memory about until it has one, which may take long: what is
+/// allocated again and again must not have it do so.
+static LEFT: AtomicUsize = AtomicUsize::new(64 << 20);
 
 /// The system's allocator, which asks for large pages where a piece is as long as one.
 ///
@@ -24,7 +31,11 @@ fn laid(layout: Layout) -> Layout {
 
 /// Asks for large pages under a piece.
 fn ask(piece: *mut u8, layout: Layout) {
-    if !piece.is_null() && layout.size() >= LARGE {
+    if piece.is_null() || layout.size() < LARGE {
+        return;
+    }
+    let without = |left: usize| left.checked_sub(layout.size());
+    if LEFT.fetch_update(Relaxed, Relaxed, without).is_ok() {
         // SAFETY: the piece is ours and that long; the advice changes nothing that is in it.
         unsafe { libc::madvise(piece.cast(), layout.size(), libc::MADV_HUGEPAGE) };
     }
@@ -102,6 +113,16 @@ mod tests {
             }
             LargePages.dealloc(piece, layout);
         }
+    }
+
+    #[test]
+    fn large_pages_are_asked_for_only_so_often() {
+        let layout = Layout::from_size_align(4 * LARGE, 8).unwrap();
+        for _ in 0..100 {
+            // SAFETY: given back as it was taken.
+            unsafe { LargePages.dealloc(LargePages.alloc(layout), layout) };
+        }
+        assert!(LEFT.load(Relaxed) < 4 * LARGE, "no more is left than a piece needs");
     }
 
     #[test]
