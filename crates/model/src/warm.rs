@@ -84,8 +84,8 @@ pub struct Warmer {
     offsets: Vec<u16>,
     memory: Memory,
     predictor: Predictor,
-    /// The block whose branch has not been seen to go anywhere yet.
-    open: Option<u32>,
+    /// The block whose branch has not been seen to go anywhere yet; one without a branch if none.
+    open: Outline,
     line: u64,
     /// The lines of code entered last, as a ring, and how many were entered since they were told.
     passed: Box<[u64; PASSED]>,
@@ -117,7 +117,7 @@ impl Warmer {
             offsets: Vec::new(),
             memory,
             predictor,
-            open: None,
+            open: NOTHING,
             line: u64::MAX,
             passed: Box::new([0; PASSED]),
             passes: 0,
@@ -153,7 +153,7 @@ impl Warmer {
 
     /// The program ran on unseen: no branch is open and no line of code is at hand.
     pub(crate) fn skip(&mut self) {
-        self.open = None;
+        self.open = NOTHING;
         self.line = u64::MAX;
         self.forget_reached();
     }
@@ -254,18 +254,25 @@ impl Warmer {
     /// Learns where the open branch went.
     #[inline]
     pub(crate) fn settle(&mut self, next: u64) {
-        let Some(place) = self.open.take() else { return };
-        let outline = &self.outlines[place as usize];
-        let straight = outline.at(outline.next);
-        let taken = outline.flow.is_taken(next, straight, outline.target);
-        let branch = Branch {
-            pc: outline.at(outline.last),
-            flow: outline.flow,
-            taken,
-            target: next,
-            next: straight,
+        self.follow(next);
+        self.open = NOTHING;
+    }
+
+    /// The same, where another branch is about to be open, or none.
+    #[inline]
+    fn follow(&mut self, next: u64) {
+        let open = &self.open;
+        let (pc, straight) = (open.at(open.last), open.at(open.next));
+        let taken = open.flow.is_taken(next, straight, open.target);
+        // Asked first, and apart: most are.
+        let verdict = match open.flow {
+            Flow::Conditional => self.predictor.conditional(pc, taken, next),
+            Flow::Next => return,
+            flow => {
+                let branch = Branch { pc, flow, taken, target: next, next: straight };
+                self.predictor.observe(&branch)
+            }
         };
-        let verdict = self.predictor.observe(&branch);
         self.branches.mispredicted += u64::from(verdict.mispredicted);
         self.branches.resteered += u64::from(verdict.resteered);
         self.branches.taken += u64::from(taken);
@@ -273,61 +280,79 @@ impl Warmer {
 
     #[inline]
     fn fetch(&mut self, first: u64, more_lines: u8) {
-        let shift = self.memory.line_shift();
-        let line = first >> shift;
-        for line in line..=line.saturating_add(u64::from(more_lines)) {
-            if line != self.line {
-                self.line = line;
-                self.passed[self.passes % PASSED] = line;
-                self.passes += 1;
-                if !self.memory.plain_code(line << shift) {
-                    self.memory.code::<false>(line << shift, 0);
-                }
-            }
+        let line = first >> self.memory.line_shift();
+        if line != self.line {
+            self.fetch_line(line);
+        }
+        if more_lines != 0 {
+            self.fetch_more(line, more_lines);
+        }
+    }
+
+    fn fetch_more(&mut self, line: u64, more_lines: u8) {
+        for more in 1..=u64::from(more_lines) {
+            self.fetch_line(line.saturating_add(more));
         }
     }
 
     #[inline]
-    fn touch(&mut self, pc: u64, address: u64, size: u64, is_store: bool) {
-        if is_store {
-            if !self.memory.plain_store(address, size) {
-                self.memory.data::<false>(pc, address, size, true, 0);
-            }
-        } else if !self.memory.plain_load::<false>(pc, address, size, 0) {
-            self.memory.data::<false>(pc, address, size, false, 0);
-        }
-    }
-
-    /// An instruction that touched memory more than once: pieces are joined as a core joins them,
-    /// reads go first.
-    #[inline(never)]
-    fn touch_often(&mut self, pc: u64, mut mine: Accesses<'_>) {
-        while let Some(piece) = mine.next(false) {
-            self.touch(pc, piece.address, piece.size, false);
-        }
-        while let Some(piece) = mine.next(true) {
-            self.touch(pc, piece.address, piece.size, true);
+    fn fetch_line(&mut self, line: u64) {
+        let shift = self.memory.line_shift();
+        self.line = line;
+        self.passed[self.passes % PASSED] = line;
+        self.passes += 1;
+        if !self.memory.plain_code(line << shift) {
+            self.memory.code::<false>(line << shift, 0);
         }
     }
 
     #[inline]
     fn touch_all(&mut self, outline: &Outline, accesses: &[Access]) {
+        let start = outline.offsets as usize;
+        let offsets = self.offsets.get(start..start + usize::from(outline.count));
+        let offsets = offsets.unwrap_or_default();
         let mut left = accesses;
         while let [access, after @ ..] = left {
             let place = access.instruction;
-            let offset = match place < outline.count {
-                true => self.offsets.get(outline.offsets as usize + usize::from(place)).copied(),
-                false => None,
-            };
-            let pc = outline.at(offset.unwrap_or(0));
+            let pc = outline.at(offsets.get(usize::from(place)).copied().unwrap_or(0));
             if after.first().is_some_and(|next| next.instruction == place) {
                 let mine = Accesses::of(&mut left, place);
-                self.touch_often(pc, mine);
+                touch_often(&mut self.memory, pc, mine);
             } else {
                 left = after;
-                self.touch(pc, access.address, u64::from(access.size), access.is_store);
+                let size = u64::from(access.size);
+                touch(&mut self.memory, pc, access.address, size, access.is_store);
             }
         }
+    }
+}
+
+#[inline]
+fn touch(memory: &mut Memory, pc: u64, address: u64, size: u64, is_store: bool) {
+    let is_done = match is_store {
+        true => memory.plain_store(address, size),
+        false => memory.plain_load::<false>(pc, address, size, 0),
+    };
+    if !is_done {
+        touch_slowly(memory, pc, address, size, is_store);
+    }
+}
+
+/// What hits nothing at once, kept out of the way of what does.
+#[inline(never)]
+fn touch_slowly(memory: &mut Memory, pc: u64, address: u64, size: u64, is_store: bool) {
+    memory.data::<false>(pc, address, size, is_store, 0);
+}
+
+/// An instruction that touched memory more than once: pieces are joined as a core joins them,
+/// reads go first.
+#[inline(never)]
+fn touch_often(memory: &mut Memory, pc: u64, mut mine: Accesses<'_>) {
+    while let Some(piece) = mine.next(false) {
+        touch(memory, pc, piece.address, piece.size, false);
+    }
+    while let Some(piece) = mine.next(true) {
+        touch(memory, pc, piece.address, piece.size, true);
     }
 }
 
@@ -346,19 +371,20 @@ impl CoreListener for Warmer {
         if ran == 0 || outline.count == 0 {
             return;
         }
-        self.settle(outline.first);
+        self.follow(outline.first);
         self.fetch(outline.first, outline.more_lines);
         self.touch_all(&outline, accesses);
         let ran = ran.min(outline.count);
         self.instructions += u64::from(ran);
-        if ran == outline.count && outline.flow.is_branch() {
-            self.open = Some(id.0);
+        self.open = outline;
+        if ran < outline.count {
+            self.open.flow = Flow::Next;
         }
     }
 
     fn interrupted(&mut self) {
         // The handler follows from no branch.
-        self.open = None;
+        self.open = NOTHING;
     }
 }
 

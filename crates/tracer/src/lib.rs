@@ -24,6 +24,7 @@ pub mod ending;
 pub mod hash;
 pub mod launch;
 pub mod modelled;
+pub mod pages;
 pub mod record;
 pub mod results;
 pub mod settings;

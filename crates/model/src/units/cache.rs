@@ -26,6 +26,13 @@ const IN_ORDER: u64 = 0xfedc_ba98_7654_3210;
 /// One in every way's bits.
 const ONES: u64 = 0x1111_1111_1111_1111;
 
+/// Where a number is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Place {
+    set: u32,
+    place: u32,
+}
+
 /// The memory, holding a value of type `V` beside each number.
 #[derive(Clone, Debug)]
 pub struct Cache<V> {
@@ -175,6 +182,27 @@ impl<V: Copy + Default> Cache<V> {
         Some(&mut self.values[set * self.ways + way])
     }
 
+    /// Finds a number and makes it the newest of its set; says where it is.
+    #[inline]
+    pub(super) fn touch_place(&mut self, number: u64) -> Option<Place> {
+        let set = self.set(number);
+        let way = self.find_again(set, number)?;
+        self.renew(set, way);
+        Some(Place { set: set as u32, place: (set * self.ways + way) as u32 })
+    }
+
+    /// Makes the newest of its set what was found in a place and has not left it.
+    #[inline]
+    pub(super) fn renew_place(&mut self, at: Place) {
+        match self.stamps.get_mut(at.place as usize) {
+            Some(stamp) => {
+                self.latest += 1;
+                *stamp = self.latest;
+            }
+            None => self.renew(at.set as usize, at.place as usize - at.set as usize * self.ways),
+        }
+    }
+
     /// Finds a number whose value passes a test and makes it the newest of its set; otherwise
     /// nothing changes.
     #[inline]
@@ -188,14 +216,17 @@ impl<V: Copy + Default> Cache<V> {
         Some(&mut self.values[set * self.ways + way])
     }
 
-    /// Reads what a use of a number will need: where it is not in the host's caches, it is on its way
-    /// then. What is returned means nothing.
+    /// Reads what a use of a number will need, the place of the one that leaves for it included: where
+    /// it is not in the host's caches, it is on its way then. What is returned means nothing.
     #[inline]
     pub(super) fn approach(&self, number: u64) -> u64 {
         let set = self.set(number);
         let tags = &self.tags[set * self.ways..][..self.ways];
         let both = tags.first().zip(tags.last()).map_or(0, |(first, last)| first ^ last);
-        both ^ self.orders.get(set).copied().unwrap_or(0)
+        let Some(order) = self.orders.get(set) else { return both };
+        let oldest = (order >> (4 * (self.ways - 1))) as usize & 15;
+        std::hint::black_box(self.values[set * self.ways + oldest]);
+        both ^ order
     }
 
     /// Finds a number and leaves the order alone.

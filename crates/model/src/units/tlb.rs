@@ -1,6 +1,6 @@
 //! Address translation: two levels and a walk.
 
-use super::cache::Cache;
+use super::cache::{Cache, Place};
 use crate::machine::{TlbFacts, Tlbs};
 
 /// What a translation cost.
@@ -16,16 +16,23 @@ pub struct Translation {
 
 /// No page: they are shifted addresses.
 const NO_PAGE: u64 = u64::MAX;
-/// Pages that are known to be the newest without a look into the buffer.
-const RECENT: usize = 4;
+/// Pages whose place is known without a search; a power of two.
+const NEAR: usize = 64;
+
+/// A page, and where the first level holds it.
+#[derive(Clone, Copy, Debug)]
+struct Near {
+    page: u64,
+    place: Place,
+}
 
 /// One side's translation: instructions or data.
 ///
-/// The pages used last are kept apart, newest first, and the buffer learns of a use only when a page
-/// leaves them: most programs go back and forth between a few.
+/// The place of a page that was found is kept by its low bits, so that most uses note in that place
+/// that it was used, and no more. Whoever leaves the buffer leaves these too.
 ///
 /// ```text
-/// recent: stack, heap, table, other      first: the order of all pages but those
+/// near: page & 63 -> page and place      first: all pages, with the order of their use
 /// ```
 #[derive(Clone, Debug)]
 pub struct Tlb {
@@ -34,7 +41,7 @@ pub struct Tlb {
     second_cycles: u32,
     walk_cycles: u32,
     page_shift: u32,
-    recent: [u64; RECENT],
+    near: [Near; NEAR],
     /// Translations that the first level did not have.
     pub misses: u64,
 }
@@ -49,7 +56,7 @@ impl Tlb {
             second_cycles: second.map_or(0, |tlb| tlb.latency_cycles),
             walk_cycles: facts.walk_cycles,
             page_shift: facts.page_bytes.trailing_zeros(),
-            recent: [NO_PAGE; RECENT],
+            near: [Near { page: NO_PAGE, place: Place::default() }; NEAR],
             misses: 0,
         }
     }
@@ -58,7 +65,7 @@ impl Tlb {
     #[inline]
     pub fn translate(&mut self, address: u64) -> Translation {
         let page = address >> self.page_shift;
-        if self.is_recent(page) || self.is_held(page) {
+        if self.is_near(page) || self.is_held(page) {
             return Translation::default();
         }
         self.miss(page)
@@ -68,35 +75,26 @@ impl Tlb {
     #[inline]
     pub fn hits(&mut self, address: u64) -> bool {
         let page = address >> self.page_shift;
-        self.is_recent(page) || self.is_held(page)
+        self.is_near(page) || self.is_held(page)
     }
 
-    /// Whether a page is one of the few used last; it becomes the newest. Which of them it is the
-    /// host could not guess, so that it decides only once.
+    /// Whether a page's place is known; it becomes the newest.
     #[inline]
-    fn is_recent(&mut self, page: u64) -> bool {
-        let [a, b, c, d] = self.recent;
-        let (is_a, is_b, is_c, is_d) = (page == a, page == b, page == c, page == d);
-        if !(is_a | is_b | is_c | is_d) {
+    fn is_near(&mut self, page: u64) -> bool {
+        let near = self.near[page as usize % NEAR];
+        if near.page != page {
             return false;
         }
-        let third = if is_a | is_b { c } else { b };
-        self.recent = [page, if is_a { b } else { a }, third, if is_d { c } else { d }];
+        self.first.renew_place(near.place);
         true
     }
 
-    /// Whether the first level has a page that is none of those; it becomes the newest.
+    /// Whether the first level has a page whose place is not known; it becomes the newest.
     #[inline(never)]
     fn is_held(&mut self, page: u64) -> bool {
-        let is_held = self.first.touch(page).is_some();
-        if is_held {
-            let [a, b, c, d] = self.recent;
-            if d != NO_PAGE {
-                self.first.touch(d);
-            }
-            self.recent = [page, a, b, c];
-        }
-        is_held
+        let Some(place) = self.first.touch_place(page) else { return false };
+        self.near[page as usize % NEAR] = Near { page, place };
+        true
     }
 
     #[cold]
@@ -114,17 +112,12 @@ impl Tlb {
         Translation { cycles, missed_l1: true, walked: true }
     }
 
-    /// Puts a page into the first level, which must know the order of all to choose who leaves.
+    /// Puts a page into the first level.
     fn enter(&mut self, page: u64) {
-        for &used in self.recent.iter().rev().filter(|&&used| used != NO_PAGE) {
-            self.first.touch(used);
-        }
-        let [a, b, c, _] = self.recent;
-        self.recent = [page, a, b, c];
-        // Of a set with few ways even a recent one may leave.
-        if let Some((left, ())) = self.first.insert(page, ()) {
-            let gone = self.recent.iter_mut().filter(|recent| **recent == left);
-            gone.for_each(|recent| *recent = NO_PAGE);
+        let Some((left, ())) = self.first.insert(page, ()) else { return };
+        let near = &mut self.near[left as usize % NEAR];
+        if near.page == left {
+            near.page = NO_PAGE;
         }
     }
 }
@@ -154,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_kept_apart_are_held_as_plain_lists_hold_them() {
+    fn pages_whose_place_is_known_are_held_as_plain_lists_hold_them() {
         let machine = Machine::named("zen4").unwrap();
         for (entries, ways) in [(72, 72), (64, 4), (16, 2), (8, 1), (3, 3), (1, 1)] {
             let first = TlbFacts { entries, ways, ..machine.tlbs.l1d };

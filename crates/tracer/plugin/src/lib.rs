@@ -24,3 +24,7 @@ mod qemu;
 mod syscall;
 mod translate;
 mod vcpu;
+
+/// What a listener holds may be many megabytes, looked at here and there.
+#[global_allocator]
+static PAGES: tracer::pages::LargePages = tracer::pages::LargePages;

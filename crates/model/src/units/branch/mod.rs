@@ -80,12 +80,8 @@ impl Predictor {
     /// Predicts a branch, learns what it did, and says what was wrong.
     #[inline]
     pub fn observe(&mut self, branch: &Branch) -> Verdict {
-        // Asked first: most are, and which of so many kinds comes next the host could not guess.
-        if branch.flow == Flow::Conditional {
-            return self.conditional(branch);
-        }
         match branch.flow {
-            Flow::Conditional => self.conditional(branch),
+            Flow::Conditional => self.conditional(branch.pc, branch.taken, branch.target),
             Flow::Jump => self.direct(branch),
             Flow::Call => {
                 self.returns.push(branch.next);
@@ -104,10 +100,11 @@ impl Predictor {
         }
     }
 
+    /// The same of a conditional branch, which most are.
     #[inline]
-    fn conditional(&mut self, branch: &Branch) -> Verdict {
-        let wrong = self.direction.observe(branch.pc, branch.taken) != branch.taken;
-        let known = if branch.taken { self.learn_target(branch) } else { Known::AtOnce };
+    pub(crate) fn conditional(&mut self, pc: u64, taken: bool, target: u64) -> Verdict {
+        let wrong = self.direction.observe(pc, taken) != taken;
+        let known = if taken { self.learn_target(pc, target) } else { Known::AtOnce };
         Verdict {
             mispredicted: wrong,
             wrong_direction: wrong,
@@ -119,7 +116,7 @@ impl Predictor {
 
     #[inline]
     fn direct(&mut self, branch: &Branch) -> Verdict {
-        let known = self.learn_target(branch);
+        let known = self.learn_target(branch.pc, branch.target);
         Verdict {
             resteered: known == Known::Not,
             crowded: known == Known::Crowded,
@@ -142,7 +139,7 @@ impl Predictor {
         // The target buffer is written when a branch went wrong. One whose targets are told by the
         // path keeps the target that it had.
         if mispredicted || held.is_none() {
-            self.learn_target(branch);
+            self.learn_target(branch.pc, branch.target);
         }
         let retargeted = held != Some(branch.target);
         Verdict { mispredicted, retargeted, crowded, ..Verdict::default() }
@@ -150,27 +147,31 @@ impl Predictor {
 
     /// Remembers a target; tells how it was known.
     #[inline]
-    fn learn_target(&mut self, branch: &Branch) -> Known {
-        let noted = (branch.pc, branch.target);
-        if self.newest.of(branch.pc) == Some(noted) {
+    fn learn_target(&mut self, pc: u64, target: u64) -> Known {
+        if self.newest.of(pc) == Some((pc, target)) {
             return Known::AtOnce;
         }
-        let (mark, known) = match self.targets.touch(branch.pc) {
+        self.learn_older(pc, target)
+    }
+
+    #[inline(never)]
+    fn learn_older(&mut self, pc: u64, target: u64) -> Known {
+        let (mark, known) = match self.targets.touch(pc) {
             Some(held) => {
                 let (before, mark) = (*held & !CROWDED, *held & CROWDED);
-                *held = branch.target | mark;
+                *held = target | mark;
                 let known = if mark == 0 { Known::AtOnce } else { Known::Crowded };
-                (mark, if before == branch.target { known } else { Known::Not })
+                (mark, if before == target { known } else { Known::Not })
             }
             None => {
                 let crowds = self.crowds.as_mut();
-                let is_crowded = crowds.is_some_and(|crowds| crowds.is_one_too_many(branch.pc));
+                let is_crowded = crowds.is_some_and(|crowds| crowds.is_one_too_many(pc));
                 let mark = if is_crowded { CROWDED } else { 0 };
-                self.targets.insert(branch.pc, branch.target | mark);
+                self.targets.insert(pc, target | mark);
                 (mark, Known::Not)
             }
         };
-        self.newest.note(branch.pc, (branch.pc, branch.target | mark));
+        self.newest.note(pc, (pc, target | mark));
         known
     }
 }

@@ -93,7 +93,8 @@ pub(super) struct Tage {
     entries: Vec<Entry>,
     spans: [Span; TABLES_MAX],
     tables: usize,
-    /// As many tables as machines usually have, of which only the last reaches beyond a word.
+    /// As many tables as machines usually have, of which only the last reaches beyond a word, and as
+    /// many entries in each.
     is_usual: bool,
     table_shift: u32,
     history: [u64; 2],
@@ -108,6 +109,11 @@ pub(super) struct Tage {
 const TABLES_MAX: usize = 16;
 /// How many the machines that travel with the tool have.
 const USUAL: usize = 5;
+/// And entries in each of them, as powers of two.
+const SMALL_SHIFT: u32 = 11;
+const LARGE_SHIFT: u32 = 12;
+const SMALL: usize = USUAL << SMALL_SHIFT;
+const LARGE: usize = USUAL << LARGE_SHIFT;
 
 /// Where a branch looks in a table, and the tag that it looks for.
 type Look = (u32, u16);
@@ -125,7 +131,9 @@ impl Tage {
             entries: vec![Entry::default(); (tables as usize) << table_shift],
             spans,
             tables: tables as usize,
-            is_usual: tables as usize == USUAL && spans[USUAL - 2].high == 0,
+            is_usual: tables as usize == USUAL
+                && spans[USUAL - 2].high == 0
+                && matches!(table_shift, SMALL_SHIFT | LARGE_SHIFT),
             table_shift,
             history: [0; 2],
             trust_fresh: 0,
@@ -172,29 +180,32 @@ impl Tage {
 
     #[inline]
     fn observe_both(&mut self, pc: u64, taken: bool, base: usize) -> bool {
+        let mixed_pc = pc.wrapping_mul(0xff51_afd7_ed55_8ccd);
         if self.is_usual {
-            self.observe_in::<USUAL>(pc, taken, base)
+            let (looks, matches) = match self.table_shift {
+                SMALL_SHIFT => self.look_usually::<SMALL_SHIFT, SMALL>(mixed_pc),
+                _ => self.look_usually::<LARGE_SHIFT, LARGE>(mixed_pc),
+            };
+            self.learn_all(taken, base, matches, &looks)
         } else {
-            self.observe_in::<TABLES_MAX>(pc, taken, base)
+            let (looks, matches) = self.look_into(mixed_pc);
+            self.learn_all(taken, base, matches, &looks)
         }
     }
 
-    /// With `N` the number of tables the host unrolls what is done with each.
+    /// Predicts from what was found, then learns.
     #[inline]
-    fn observe_in<const N: usize>(&mut self, pc: u64, taken: bool, base: usize) -> bool {
-        let mut looks = [(0, 0); N];
-        let mixed_pc = pc.wrapping_mul(0xff51_afd7_ed55_8ccd);
-        let matches = self.look_into(mixed_pc, &mut looks);
+    fn learn_all(&mut self, taken: bool, base: usize, matches: u32, looks: &[Look]) -> bool {
         let guess = if matches == 0 {
             let base = &mut self.base[base];
             let guess = base.says();
             base.learn(taken);
             guess
         } else {
-            self.learn(base, taken, matches, &looks)
+            self.learn(base, taken, matches, looks)
         };
         if guess != taken {
-            self.allocate(taken, matches, &looks);
+            self.allocate(taken, matches, looks);
         }
         self.push(taken);
         guess
@@ -202,21 +213,37 @@ impl Tage {
 
     /// Where a branch looks in each table, and which of them have it, a bit each: no decision until
     /// all are known, because which of them match is hard to guess for the host too.
-    #[inline]
-    fn look_into<const N: usize>(&self, mixed_pc: u64, looks: &mut [Look; N]) -> u32 {
-        let mut matches = 0;
-        let tables = if N == USUAL { N } else { self.tables };
-        for (k, (place, span)) in looks.iter_mut().zip(&self.spans).enumerate().take(tables) {
-            let mut stretch = self.history[0] & span.low;
-            if N != USUAL || k + 1 == N {
-                stretch ^= (self.history[1] & span.high).rotate_left(29);
-            }
-            let look = look(mixed_pc, stretch, k as u32, self.table_shift);
-            *place = look;
-            let is_held = self.entries.get(look.0 as usize).is_some_and(|e| e.tag == look.1);
+    fn look_into(&self, mixed_pc: u64) -> ([Look; TABLES_MAX], u32) {
+        let (mut looks, mut matches) = ([(0, 0); TABLES_MAX], 0);
+        for (k, (place, span)) in looks.iter_mut().zip(&self.spans).enumerate().take(self.tables) {
+            let far = (self.history[1] & span.high).rotate_left(29);
+            *place = look(mixed_pc, self.history[0] & span.low ^ far, k as u32, self.table_shift);
+            let is_held = self.entries.get(place.0 as usize).is_some_and(|e| e.tag == place.1);
             matches |= u32::from(is_held) << k;
         }
-        matches
+        (looks, matches)
+    }
+
+    /// The same of tables of usual shape. The host unrolls what is done with each, and need not ask
+    /// whether a place lies within: none lies outside.
+    #[inline]
+    fn look_usually<const SHIFT: u32, const ALL: usize>(
+        &self,
+        mixed_pc: u64,
+    ) -> ([Look; USUAL], u32) {
+        let (mut looks, mut matches) = ([(0, 0); USUAL], 0);
+        let Ok(entries) = <&[Entry; ALL]>::try_from(self.entries.as_slice()) else {
+            return (looks, matches);
+        };
+        for (k, (place, span)) in looks.iter_mut().zip(&self.spans).enumerate() {
+            let mut stretch = self.history[0] & span.low;
+            if k + 1 == USUAL {
+                stretch ^= (self.history[1] & span.high).rotate_left(29);
+            }
+            *place = look(mixed_pc, stretch, k as u32, SHIFT);
+            matches |= u32::from(entries[place.0 as usize].tag == place.1) << k;
+        }
+        (looks, matches)
     }
 
     /// The guess of the longest history that matches, which then learns.
