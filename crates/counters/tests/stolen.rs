@@ -6,7 +6,7 @@
 
 use std::hint::black_box;
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use counters::{Ask, NotCounted, On, Session};
@@ -41,8 +41,15 @@ fn holds_slots() {
     std::io::stdin().read_line(&mut line).unwrap();
 }
 
-/// A process that holds so many; `None` where a whole CPU may not be counted.
-fn thief(slots: usize) -> Option<Child> {
+/// A process that holds slots.
+struct Thief {
+    child: Child,
+    /// It must find somebody who listens until it ends.
+    _said: BufReader<ChildStdout>,
+}
+
+/// One that holds so many; `None` where a whole CPU may not be counted.
+fn thief(slots: usize) -> Option<Thief> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "holds_slots", "--nocapture"])
         .env(SLOTS, slots.to_string())
@@ -50,14 +57,18 @@ fn thief(slots: usize) -> Option<Child> {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let said = lines.map(Result::unwrap).find(|line| line == HELD || line == REFUSED);
-    (said.unwrap() == HELD).then_some(child)
+    let mut said = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while ![HELD, REFUSED].contains(&line.trim()) {
+        line.clear();
+        assert!(said.read_line(&mut line).unwrap() > 0, "it ended");
+    }
+    (line.trim() == HELD).then_some(Thief { child, _said: said })
 }
 
-fn ends(mut child: Child) {
-    drop(child.stdin.take());
-    child.wait().unwrap();
+fn ends(mut thief: Thief) {
+    drop(thief.child.stdin.take());
+    thief.child.wait().unwrap();
 }
 
 fn counted(events: Vec<Event>) -> Vec<Result<u64, NotCounted>> {
