@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use counters::{Ask, CountError, Outcome, Session, Slice, Slicing};
+use counters::{Ask, CountError, NotCounted, Outcome, Session, Slice, Slicing};
 use perf::Inherit;
 use pmu::EventList;
 use vocab::Event;
