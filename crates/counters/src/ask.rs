@@ -1,5 +1,6 @@
 //! What is to be counted, on whom, and how turns are taken.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
 use perf::{Inherit, Target, cpus_online, threads_of};
@@ -103,6 +104,7 @@ impl On {
             None => Ok(cpus.to_vec()),
         };
         Ok(match self {
+            On::Thread(tid) if !is_there(*tid) => return Err(CountError::NoThread(*tid)),
             On::Command(pid) | On::Thread(pid) => vec![vec![Target::Thread(*pid)]],
             On::ThisThread => vec![vec![Target::ThisThread]],
             On::Process(pid) => {
@@ -123,4 +125,16 @@ impl On {
             }
         })
     }
+
+    /// The process or thread that is to be counted, if it is another user's.
+    pub(crate) fn stranger(&self) -> Option<u32> {
+        let (On::Process(pid) | On::Thread(pid)) = self else { return None };
+        let user = |path: String| std::fs::metadata(path).ok().map(|about| about.uid());
+        (user(format!("/proc/{pid}"))? != user("/proc/self".into())?).then_some(*pid)
+    }
+}
+
+/// Whether there is a process or thread of that number.
+pub fn is_there(pid: u32) -> bool {
+    std::path::Path::new(&format!("/proc/{pid}")).exists()
 }

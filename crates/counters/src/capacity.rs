@@ -11,7 +11,7 @@ use vocab::{Event, EventCode, Mode};
 use crate::name::full_name;
 
 /// The kernel's kind of breakpoints, which have slots of their own.
-const BREAKPOINT: u32 = 5;
+pub(crate) const BREAKPOINT: u32 = 5;
 /// The kinds that the core's PMU counts: hardware, cache, raw.
 const OF_THE_CORE: [u32; 3] = [0, 3, 4];
 

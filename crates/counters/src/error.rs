@@ -16,8 +16,14 @@ pub enum CountError {
     NoEvents,
     /// None of the events can be counted; the first, and why.
     NoneCounts(String, Refusal),
+    /// No slot is free for any of the breakpoints; the first.
+    NoSlot(String),
     /// The process is not there.
     Gone(u32),
+    /// The thread is not there.
+    NoThread(u32),
+    /// The process is another user's, and the event may not be counted for it.
+    NotOurs(u32, String),
     /// The CPU is not there, or offline.
     NoCpu(Cpu),
     /// The control group cannot be opened.
@@ -49,7 +55,18 @@ impl fmt::Display for CountError {
                 write!(f, "none of the events can be counted here: '{name}': {why}")
             }
             CountError::NoCpu(cpu) => write!(f, "there is no CPU {} online", cpu.0),
+            CountError::NoSlot(name) => write!(
+                f,
+                "'{name}' cannot be counted: no breakpoint slot is free, because others hold \
+                 them all; a CPU has few (four on x86)"
+            ),
             CountError::Gone(pid) => write!(f, "there is no process {pid}"),
+            CountError::NoThread(tid) => write!(f, "there is no thread {tid}"),
+            CountError::NotOurs(pid, name) => write!(
+                f,
+                "'{name}' may not be counted for {pid}, which is another user's: that needs \
+                 CAP_PERFMON (a container must be given it)"
+            ),
             CountError::Cgroup(directory, why) => {
                 write!(f, "the control group {} cannot be opened: {why}", directory.display())
             }

@@ -35,7 +35,7 @@ mod session;
 pub mod sets;
 mod switch_cost;
 
-pub use ask::{Ask, On, SLICE_NS, Slice, Slicing};
+pub use ask::{Ask, On, SLICE_NS, Slice, Slicing, is_there};
 pub use capacity::{Capacity, TIME};
 pub use error::CountError;
 pub use history::NOBODY;

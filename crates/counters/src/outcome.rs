@@ -14,6 +14,8 @@ use crate::capacity::TIME;
 pub enum NotCounted {
     /// The kernel would not open it.
     Refused(Refusal),
+    /// A breakpoint for which no slot was free: this measurement or another one holds them all.
+    NoSlot,
     /// It was switched on and never had a counter.
     NeverRan,
     /// The measurement ended before its turn came.
@@ -24,6 +26,10 @@ impl fmt::Display for NotCounted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NotCounted::Refused(refusal) => refusal.fmt(f),
+            NotCounted::NoSlot => f.write_str(
+                "no breakpoint slot was free: a CPU has few, and the others asked for, or another \
+                 user, hold them",
+            ),
             NotCounted::NeverRan => {
                 f.write_str("its group never had its counters: too large, or another user has them")
             }

@@ -14,7 +14,7 @@ use pmu::{Counters, Grouping, Limit, Rule};
 use vocab::{Event, Mode};
 
 use crate::bank::{Bank, BankOptions, OnExec};
-use crate::capacity::{Capacity, TIME, hardware, rationed};
+use crate::capacity::{BREAKPOINT, Capacity, TIME, hardware, rationed};
 use crate::layout::Layout;
 use crate::name::full_name;
 use crate::{Ask, CountError};
@@ -31,6 +31,9 @@ pub(crate) struct Countable {
     pub(crate) units: Vec<Vec<String>>,
     /// What was refused, by the full name that was asked for.
     pub(crate) refused: Vec<(String, Refusal)>,
+    /// Breakpoints for which no slot was left. A slot is taken when a breakpoint is opened and held
+    /// until it is closed, so that breakpoints cannot take turns.
+    pub(crate) without_slot: Vec<String>,
     /// What is counted in user mode only because the kernel may not be looked at: asked, granted.
     pub(crate) reduced: Vec<(String, String)>,
 }
@@ -72,8 +75,37 @@ impl Countable {
                     Err(refusal) => self.refuse(name, refusal),
                 }
             }
+            Err(Refusal::Exhausted) if event.code.kind == BREAKPOINT => {
+                self.without_slot.push(name);
+                None
+            }
             Err(refusal) => self.refuse(name, refusal),
         }
+    }
+
+    /// Gives up a breakpoint for which there is no slot beside the others; whether it was one.
+    fn give_up(&mut self, refusal: &GroupRefusal) -> bool {
+        let is_it = |(_, event): &(&String, &Event)| {
+            event.code.kind == BREAKPOINT && event.name == refusal.event
+        };
+        let found =
+            self.events.iter().find(is_it).filter(|_| refusal.refusal == Refusal::Exhausted);
+        let Some(name) = found.map(|(name, _)| name.clone()) else { return false };
+        self.events.remove(&name);
+        self.units.iter_mut().for_each(|unit| unit.retain(|member| *member != name));
+        self.units.retain(|unit| !unit.is_empty());
+        self.without_slot.push(name);
+        true
+    }
+
+    /// Why nothing can be counted, where that is so.
+    pub(crate) fn lack(&self) -> Option<CountError> {
+        let nothing = match (self.refused.first(), self.without_slot.first()) {
+            (Some((name, refusal)), _) => CountError::NoneCounts(name.clone(), *refusal),
+            (None, Some(name)) => CountError::NoSlot(name.clone()),
+            (None, None) => CountError::NoEvents,
+        };
+        self.units.is_empty().then_some(nothing)
     }
 
     fn refuse(&mut self, name: String, refusal: Refusal) -> Option<String> {
@@ -225,6 +257,11 @@ pub(crate) fn open(
                     return Err(CountError::Refused(refusal));
                 };
                 counters.rules.push(rule);
+            }
+            Err(refusal) if countable.give_up(&refusal) => {
+                if let Some(nothing) = countable.lack() {
+                    return Err(nothing);
+                }
             }
             Err(refusal) => return Err(CountError::Refused(refusal)),
         }

@@ -63,11 +63,15 @@ impl Session {
         let targets = ask.on.targets()?;
         let first = targets.first().and_then(|set| set.first()).ok_or(CountError::NoEvents)?;
         let countable = Countable::probe(&ask.units, first);
-        if countable.units.is_empty() {
-            return Err(match countable.refused.first() {
-                Some((name, refusal)) => CountError::NoneCounts(name.clone(), *refusal),
-                None => CountError::NoEvents,
-            });
+        match countable.lack() {
+            Some(CountError::NoneCounts(name, refusal)) if refusal.is_permission() => {
+                return Err(match ask.on.stranger() {
+                    Some(pid) => CountError::NotOurs(pid, name),
+                    None => CountError::NoneCounts(name, refusal),
+                });
+            }
+            Some(nothing) => return Err(nothing),
+            None => {}
         }
         let on_exec = matches!(ask.on, On::Command(_));
         let starts = |groups| match ask.slicing {
@@ -216,7 +220,9 @@ impl Session {
         let counted_as = granted.map_or(name, |(_, granted)| granted).to_owned();
         let refused = self.countable.refused.iter().find(|(refused, _)| refused == name);
         let grouping = &self.layout.grouping;
+        let is_slotless = self.countable.without_slot.contains(&counted_as);
         let total = match (refused, grouping.find(&counted_as)) {
+            _ if is_slotless => Err(NotCounted::NoSlot),
             (Some((_, refusal)), _) => Err(NotCounted::Refused(*refusal)),
             (None, None) => Err(NotCounted::NoTurn),
             (None, Some(event)) => totals.get(event).copied().flatten().ok_or_else(|| {

@@ -10,10 +10,10 @@ use perf::{BreakpointKind, Held, Inherit, breakpoint};
 use pmu::estimate::Estimator;
 use vocab::{Event, EventCode, Mode};
 
-static WORDS: [std::sync::atomic::AtomicU64; 4] =
-    [const { std::sync::atomic::AtomicU64::new(0) }; 4];
+static WORDS: [std::sync::atomic::AtomicU64; 6] =
+    [const { std::sync::atomic::AtomicU64::new(0) }; 6];
 
-/// Writes to one of four words, which a breakpoint may watch.
+/// Writes to one of six words, which a breakpoint may watch.
 fn write(word: usize, times: u64) {
     for i in 0..times {
         WORDS[word].store(black_box(i), std::sync::atomic::Ordering::Relaxed);
@@ -140,6 +140,35 @@ fn an_event_that_is_not_there_does_not_take_the_others_with_it() {
         error,
         "none of the events can be counted here: 'nowhere:u' is not there on this machine"
     );
+}
+
+#[test]
+fn breakpoints_beyond_the_slots_are_not_counted_and_say_why() {
+    let events: Vec<Event> = (0..6).map(writes).collect();
+    let mut session = Session::open(&ask(events.clone(), 1_000_000, None)).unwrap();
+    session.start().unwrap();
+    (0..6).for_each(|word| write(word, 10 + word as u64));
+    let outcome = session.stop();
+    let counted: Vec<u64> =
+        outcome.events.iter().flat_map(|e| e.total).map(|c| c.counted).collect();
+    assert_eq!(counted, [10, 11, 12, 13]);
+    let without: Vec<_> = outcome.events.iter().skip(4).map(|event| event.total).collect();
+    assert_eq!(without, [Err(NotCounted::NoSlot), Err(NotCounted::NoSlot)]);
+    drop(session);
+    // In braces they cannot be, and the constraint is named.
+    let braces = Ask { units: vec![events], ..ask(Vec::new(), 1_000_000, None) };
+    let error = Session::open(&braces).unwrap_err().to_string();
+    assert!(
+        error.contains("cannot be counted within {") && error.contains("at most 4 of"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_thread_that_is_not_there_is_named() {
+    let nobody = On::Thread(i32::MAX as u32);
+    let error = Session::open(&Ask::new(vec![writes(0)], nobody)).unwrap_err();
+    assert_eq!(error.to_string(), "there is no thread 2147483647");
 }
 
 #[test]

@@ -55,7 +55,7 @@ impl From<&Value> for WhitherValue {
                 state: match why {
                     NotCounted::NoTurn => 1,
                     NotCounted::NeverRan => 2,
-                    NotCounted::Refused(_) => 3,
+                    NotCounted::Refused(_) | NotCounted::NoSlot => 3,
                 },
                 ..WhitherValue::default()
             },

@@ -127,6 +127,9 @@ impl Master {
         if let Some((name, refusal)) = probed.refused.first() {
             return Err(SetError::Refused(name.clone(), *refusal));
         }
+        if let Some(name) = probed.without_slot.first() {
+            return Err(SetError::Refused(name.clone(), Refusal::Exhausted));
+        }
         // Where the kernel may not be looked at, this is the user-mode event.
         let granted = probed.events.values().next().unwrap_or(event);
         let place = self.place(granted);

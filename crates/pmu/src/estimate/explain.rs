@@ -22,6 +22,12 @@ pub(super) struct Pieces {
     integrals: Vec<f64>,
     /// The normal equations' left side, which does not depend on the event.
     normal: Vec<Vec<f64>>,
+    /// For each pair of neighbours, how its residual and those of the pairs on either side add up to
+    /// what is left of it by a fit that knows none of the three.
+    held_out: Vec<[f64; 3]>,
+    /// By how much an error of each step moves the total, through the slopes: where what is between is
+    /// predicted by its round, and along the line.
+    sways: [Vec<f64>; 2],
 }
 
 impl Pieces {
@@ -62,7 +68,20 @@ impl Pieces {
                 row.iter_mut().zip(&step).for_each(|(cell, b)| *cell += a * b);
             }
         }
-        (normal.first()?.first()? > &0.0).then_some(Pieces { at_nodes, integrals, normal })
+        if *normal.first()?.first()? <= 0.0 {
+            return None;
+        }
+        let steps = Steps::new(&at_nodes, &normal);
+        let sways = [&frame.own, &frame.between].map(|weights| {
+            let mut reach = integrals.clone();
+            let nodes = frame.nodes().zip(&weights.stands_for).zip(&at_nodes);
+            for (((_, size), stands_for), pieces) in nodes {
+                reach.iter_mut().zip(pieces).for_each(|(sum, x)| *sum -= (size + stands_for) * x);
+            }
+            steps.followed.iter().map(|followed| dot(followed, &reach)).collect()
+        });
+        let held_out = steps.held_out();
+        Some(Pieces { at_nodes, integrals, normal, held_out, sways })
     }
 
     /// How many numbers a fit has.
@@ -70,12 +89,29 @@ impl Pieces {
         self.integrals.len()
     }
 
-    /// Fits the steps between neighbours. What is left at the nodes, the integral of what was
-    /// explained, and how many numbers were fitted.
-    pub(super) fn explain(&self, rates: &[f64]) -> (Vec<f64>, f64, usize) {
+    /// Fits the steps between neighbours: what is left at the nodes, the integral of what was
+    /// explained, and the squared steps that are left where each was predicted by a fit without it.
+    pub(super) fn explain(&self, rates: &[f64]) -> (Vec<f64>, f64, Vec<f64>) {
         let (left, slopes) = self.fit(rates);
-        let explained = self.integrals.iter().zip(&slopes).map(|(a, b)| a * b).sum();
-        (left, explained, slopes.len())
+        let explained = dot(&self.integrals, &slopes);
+        let steps: Vec<f64> = left.windows(2).map(|w| w[1] - w[0]).collect();
+        let at =
+            |pair: Option<usize>| pair.and_then(|pair| steps.get(pair)).copied().unwrap_or(0.0);
+        let square = |(pair, [before, own, after]): (usize, &[f64; 3])| {
+            let held = before * at(pair.checked_sub(1))
+                + own * at(Some(pair))
+                + after * at(Some(pair + 1));
+            held * held
+        };
+        let squares = self.held_out.iter().enumerate().map(square).collect();
+        (left, explained, squares)
+    }
+
+    /// What the slopes' own error brings to the variance of the total, given the squared steps that
+    /// are left. It is large where the line is used far from where it was fitted.
+    pub(super) fn sway(&self, squares: &[f64], is_walk: bool) -> f64 {
+        let sways = &self.sways[usize::from(is_walk)];
+        sways.iter().zip(squares).map(|(sway, square)| sway * sway * square).sum()
     }
 
     fn fit(&self, rates: &[f64]) -> (Vec<f64>, Vec<f64>) {
@@ -87,10 +123,58 @@ impl Pieces {
             }
         }
         let slopes = solve(self.normal.clone(), right);
-        let dot = |pieces: &[f64]| pieces.iter().zip(&slopes).map(|(a, b)| a * b).sum::<f64>();
-        let left = rates.iter().zip(&self.at_nodes).map(|(y, x)| y - dot(x)).collect();
+        let left = rates.iter().zip(&self.at_nodes).map(|(y, x)| y - dot(x, &slopes)).collect();
         (left, slopes)
     }
+}
+
+/// The pieces' steps between neighbours, and how a fit follows each.
+struct Steps {
+    steps: Vec<Vec<f64>>,
+    /// By how much each slope changes with the step.
+    followed: Vec<Vec<f64>>,
+}
+
+impl Steps {
+    fn new(at_nodes: &[Vec<f64>], normal: &[Vec<f64>]) -> Steps {
+        let p = normal.len();
+        let unit = |k: usize| (0..p).map(|row| if row == k { 1.0 } else { 0.0 }).collect();
+        let inverse: Vec<Vec<f64>> = (0..p).map(|k| solve(normal.to_vec(), unit(k))).collect();
+        let step = |pair: &[Vec<f64>]| -> Vec<f64> {
+            pair[1].iter().zip(&pair[0]).map(|(b, a)| b - a).collect()
+        };
+        let steps: Vec<Vec<f64>> = at_nodes.windows(2).map(step).collect();
+        let follow = |step: &Vec<f64>| inverse.iter().map(|row| dot(row, step)).collect();
+        let followed = steps.iter().map(follow).collect();
+        Steps { steps, followed }
+    }
+
+    /// The row of (1 − H)⁻¹ that belongs to each pair, where H says how far a fit follows the pair and
+    /// the two beside it, each of which shares a slice with it.
+    ///
+    /// A fit follows most where it has least to go by, and few bursts are all it has: what is left
+    /// there is small because it was fitted. What a fit without those three leaves is not.
+    fn held_out(&self) -> Vec<[f64; 3]> {
+        let hat = |a: Option<usize>, b: Option<usize>| {
+            let (step, followed) = (self.steps.get(a?)?, self.followed.get(b?)?);
+            Some(dot(step, followed))
+        };
+        let row = |pair: usize| {
+            let beside = [pair.checked_sub(1), Some(pair), Some(pair + 1)];
+            let cell = |a: usize, b: usize| {
+                let hat = hat(beside[a], beside[b]).unwrap_or(0.0);
+                if a == b { 1.0 - hat } else { -hat }
+            };
+            let rest = (0..3).map(|a| (0..3).map(|b| cell(a, b)).collect()).collect();
+            let row = solve(rest, vec![0.0, 1.0, 0.0]);
+            [row[0], row[1], row[2]]
+        };
+        (0..self.steps.len()).map(row).collect()
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// The first piece is straight; each further one begins at its knot.
@@ -140,8 +224,8 @@ mod tests {
         let frame = Frame::new(&readings, &[0]);
         let pieces = Pieces::new(&frame, &readings, 2, BENDS_MAX).unwrap();
         let rates: Vec<f64> = (0..400).map(|k| 10.0 + truth(ipc(2 * k) as f64 / 100.0)).collect();
-        let (left, explained, fitted) = pieces.explain(&rates);
-        assert_eq!(fitted, 11);
+        let (left, explained, _) = pieces.explain(&rates);
+        assert_eq!(pieces.numbers(), 11);
         let mean = left.iter().sum::<f64>() / 400.0;
         // The bend lies between two knots.
         assert!(left.iter().all(|rest| (rest - mean).abs() < 0.2), "{left:?}");
@@ -157,5 +241,29 @@ mod tests {
         let frame = Frame::new(&readings, &[0]);
         assert!(Pieces::ladder(&frame, &readings, 2).is_empty());
         assert!(Pieces::ladder(&frame, &readings, 1).is_empty());
+    }
+
+    #[test]
+    fn what_is_left_of_a_step_is_what_a_fit_without_it_and_its_neighbours_leaves() {
+        let ipc = |k: u64| 100 + k * 7919 % 83;
+        let readings: Vec<Reading> =
+            (0..12).map(|k| Reading { group: 0, round: k, counts: vec![100, ipc(k)] }).collect();
+        let frame = Frame::new(&readings, &[0]);
+        let pieces = Pieces::new(&frame, &readings, 2, 0).unwrap();
+        let x: Vec<f64> = (0..12).map(|k| ipc(k) as f64 / 100.0).collect();
+        let y: Vec<f64> = (0..12_u64).map(|k| (k * k % 7) as f64 + 2.0 * x[k as usize]).collect();
+        let (_, _, squares) = pieces.explain(&y);
+        let steps = |v: &[f64]| -> Vec<f64> { v.windows(2).map(|w| w[1] - w[0]).collect() };
+        let (dx, dy) = (steps(&x), steps(&y));
+        for (pair, square) in squares.iter().enumerate() {
+            let others = || (0..dx.len()).filter(|k| k.abs_diff(pair) > 1);
+            let slope = others().map(|k| dx[k] * dy[k]).sum::<f64>()
+                / others().map(|k| dx[k] * dx[k]).sum::<f64>();
+            let left = dy[pair] - slope * dx[pair];
+            assert!(
+                (square - left * left).abs() < 1e-6 * (1.0 + square),
+                "{pair}: {square} {left}"
+            );
+        }
     }
 }

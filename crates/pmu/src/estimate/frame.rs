@@ -16,6 +16,7 @@
 //! over the pairs of neighbours ([`Weights::noise`], [`Weights::walk`]). Each pair brings its own
 //! scale, so a quiet stretch and a wild one each bring what they have.
 
+use super::integrate::means_around;
 use crate::Reading;
 
 /// A slice so many times as long as half of all are has overrun its end: one instruction took it all.
@@ -85,8 +86,25 @@ impl Frame {
             let (own, between) = frame.weigh(readings, &sizes, &is_counted);
             frame.own = frame.bring(own, &sizes, &is_counted);
             frame.between = frame.bring(between, &sizes, &is_counted);
+            frame.level();
         }
         frame
+    }
+
+    /// Takes inverse sizes and distances relative to those around. The first slices of a run may be
+    /// a fortieth of the last: the noise of those would otherwise count for nothing in the mean of all,
+    /// and whatever varies would be called a walk.
+    fn level(&mut self) {
+        let (inverses, distances): (Vec<f64>, Vec<f64>) = self.lags.iter().copied().unzip();
+        let (inverses, distances) = (means_around(&inverses), means_around(&distances));
+        for (lag, (inverse, distance)) in self.lags.iter_mut().zip(inverses.iter().zip(&distances))
+        {
+            *lag = (lag.0 / inverse, lag.1 / distance);
+        }
+        for weights in [&mut self.own, &mut self.between] {
+            weights.noise.iter_mut().zip(&inverses).for_each(|(noise, mean)| *noise /= mean);
+            weights.walk.iter_mut().zip(&distances).for_each(|(walk, mean)| *walk /= mean);
+        }
     }
 
     /// The places of the nodes among the readings, and their sizes.
@@ -212,5 +230,22 @@ mod tests {
         let missed = (300.0_f64 * 300.0 + 500.0 * 500.0).sqrt();
         assert!((Frame::new(&readings, &[0]).overlong - missed).abs() < 1e-9);
         assert_eq!(Frame::new(&readings, &[1]).overlong, 400.0);
+    }
+
+    #[test]
+    fn rounds_of_any_length_weigh_as_much_in_what_is_noise_and_what_is_a_walk() {
+        // The slices of the second half are forty times as long as those of the first.
+        let size = |k: u64| if k < 200 { 100 } else { 4000 };
+        let reading =
+            |k: u64| Reading { group: (k % 4) as usize, round: k / 4, counts: vec![size(k)] };
+        let readings: Vec<Reading> = (0..400).map(reading).collect();
+        let frame = Frame::new(&readings, &[0]);
+        for at in [10, 90] {
+            let (inverse, distance) = frame.lags[at];
+            assert!((inverse - 1.0).abs() < 1e-9 && (distance - 1.0).abs() < 1e-9);
+        }
+        // A round brings what its cycles do: the square of its length.
+        let brought = frame.own.noise[90] / frame.own.noise[10];
+        assert!((brought - 1600.0).abs() < 1e-6, "{brought}");
     }
 }

@@ -8,6 +8,11 @@
 //! blend      the same, and other groups' events: near by, and as expected alone        (ways, slopes)
 //! in a slice of another group: what that group's events tell of it                     (told)
 //! ```
+//!
+//! This is for pictures over a whole run, in bins as short as a round: it needs the run from both
+//! sides, and its counts bear no ±. What is printed while a program runs (`stat -I`, `ssb -I`) are
+//! totals of an interval, which is many rounds long; [`totals`](super::totals) estimates those, with
+//! their uncertainty, from the interval's own slices.
 
 use super::covariates::{Known, SLICES_MAX, hats, others};
 use super::frame::Frame;

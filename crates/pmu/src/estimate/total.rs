@@ -6,7 +6,7 @@ use metrology::Estimate;
 
 use super::explain::Pieces;
 use super::frame::Frame;
-use super::integrate::{Integral, integrate};
+use super::integrate::{Integral, integrate, integrate_by};
 use super::line::{Line, Turns};
 use super::{Counted, Estimator, linear, tail};
 use crate::{Grouping, Reading};
@@ -26,6 +26,22 @@ const FREEDOM_MIN: f64 = SLICES_MIN as f64;
 /// Where the ± of few degrees of freedom and that of a known spread are made alike.
 const UPPER_POINT: f64 = 0.975;
 
+/// What all events of the same groups share.
+struct Shared {
+    frame: Frame,
+    pieces: Vec<Pieces>,
+    missed: f64,
+}
+
+impl Shared {
+    fn new(readings: &[Reading], groups: &[usize], anchors: usize) -> Shared {
+        let frame = Frame::new(readings, groups);
+        let pieces = Pieces::ladder(&frame, readings, anchors);
+        let missed = missed(&frame, readings, anchors);
+        Shared { frame, pieces, missed }
+    }
+}
+
 /// The totals of all events, in the grouping's order; `None` for what was never counted.
 ///
 /// Readings are in order of time, thread after thread where there are several. The rule:
@@ -38,23 +54,21 @@ const UPPER_POINT: f64 = 0.975;
 ///   smallest variance; the fewer slices carry the spread, the fewer bends are tried.
 pub fn totals(grouping: &Grouping, readings: &[Reading]) -> Vec<Option<Counted>> {
     let turns = Turns::new(grouping, readings);
-    let mut frames: BTreeMap<Vec<usize>, (Frame, Vec<Pieces>)> = BTreeMap::new();
+    let mut frames: BTreeMap<Vec<usize>, Shared> = BTreeMap::new();
     let mut bursts = Vec::new();
     let mut all: Vec<Option<Counted>> = Vec::with_capacity(grouping.events.len());
     for event in 0..grouping.events.len() {
         let groups: Vec<usize> = grouping.groups_of(event).collect();
-        let (frame, pieces) = frames.entry(groups).or_insert_with_key(|groups| {
-            let frame = Frame::new(readings, groups);
-            let pieces = Pieces::ladder(&frame, readings, grouping.anchors);
-            (frame, pieces)
-        });
+        let shared = frames
+            .entry(groups)
+            .or_insert_with_key(|groups| Shared::new(readings, groups, grouping.anchors));
         let line = Line::new(grouping, readings, &turns, event);
         let seen = line.seen();
         // What every slice shows is not rare, however few the slices are.
         if (1..=RARELY).contains(&seen) && seen < line.slices() {
             bursts.push(line.counted as f64 / seen as f64);
         }
-        all.push(one(&line, frame, pieces));
+        all.push(one(&line, shared));
     }
     bound_unseen(&mut all, bursts);
     all
@@ -92,7 +106,8 @@ fn large(mut bursts: Vec<f64>) -> f64 {
     bursts.get(bursts.len() * 3 / 4).copied().unwrap_or(1.0).max(1.0)
 }
 
-fn one(line: &Line, frame: &Frame, pieces: &[Pieces]) -> Option<Counted> {
+fn one(line: &Line, shared: &Shared) -> Option<Counted> {
+    let frame = &shared.frame;
     let n = line.slices();
     if n == 0 {
         return None;
@@ -105,8 +120,10 @@ fn one(line: &Line, frame: &Frame, pieces: &[Pieces]) -> Option<Counted> {
     }
     let rates: Vec<f64> =
         frame.nodes().map(|(place, size)| line.count(place).unwrap_or(0.0) / size).collect();
-    let plain = integrate(frame, &rates);
-    let fitted = pieces
+    let mut plain = integrate(frame, &rates);
+    plain.variance += shared.missed * plain.value * plain.value;
+    let fitted = shared
+        .pieces
         .iter()
         .filter(|p| {
             plain.degrees_of_freedom > FREEDOM_MIN.max(FREEDOM_A_NUMBER * p.numbers() as f64)
@@ -123,8 +140,9 @@ fn one(line: &Line, frame: &Frame, pieces: &[Pieces]) -> Option<Counted> {
     let highest = rates.iter().copied().fold(0.0, f64::max);
     let overran = highest * frame.overlong;
     let scale = (best.variance + beyond * beyond + overran * overran).sqrt();
-    let uncertainty = scale * wider(best.degrees_of_freedom);
-    let estimate = Estimate::known(best.value.max(line.counted as f64), uncertainty);
+    let value = best.value.max(line.counted as f64);
+    let uncertainty = scale * wider(best.degrees_of_freedom).max(further(scale / value));
+    let estimate = Estimate::known(value, uncertainty);
     Some(Counted { estimate, counted: line.counted, share: frame.share, slices: n, estimator })
 }
 
@@ -137,18 +155,42 @@ fn wider(degrees_of_freedom: f64) -> f64 {
         / metrology::normal_quantile(UPPER_POINT)
 }
 
+/// How much farther up than down the truth may lie of a total that was inferred from lumps, given its
+/// relative spread.
+///
+/// The more lumps there are, the more their number varies. Where few were seen there may have been
+/// many; so the limit above is the total from which so few as were seen would be as unlikely as the
+/// limit says: h = k·u·√(1 + h/value). For lumps that are alike this is the limit of Poisson's
+/// distribution.
+fn further(relative: f64) -> f64 {
+    let half = metrology::normal_quantile(UPPER_POINT) * relative / 2.0;
+    if half.is_finite() { half + (1.0 + half * half).sqrt() } else { 1.0 }
+}
+
 fn regression(frame: &Frame, pieces: &Pieces, rates: &[f64]) -> Integral {
-    let (left, explained, fitted) = pieces.explain(rates);
-    let integral = integrate(frame, &left);
-    // What was fitted to the differences makes them smaller than they are, by as many as were
-    // fitted, and the fit's own error comes on top.
-    let n = rates.len() as f64;
-    let spared = n / (n - fitted as f64).max(1.0);
-    Integral {
-        value: integral.value + explained,
-        variance: integral.variance * spared * spared,
-        ..integral
+    let (left, explained, squares) = pieces.explain(rates);
+    let integral = integrate_by(frame, &left, &squares);
+    let variance = integral.variance + pieces.sway(&squares, integral.is_walk);
+    Integral { value: integral.value + explained, variance, ..integral }
+}
+
+/// By how much more, in parts, the group's slices miss the run's instructions than their spread
+/// allows; squared.
+///
+/// Instructions are counted all the time, so how far their total would be off, had they been counted
+/// in this group's slices only, is known. Where a run ends unlike it went, and the group had no turn
+/// at the end, nothing that it counted tells of it, but this does.
+fn missed(frame: &Frame, readings: &[Reading], anchors: usize) -> f64 {
+    if anchors < 2 || frame.len() < SLICES_MIN {
+        return 0.0;
     }
+    let instructions = |reading: &Reading| reading.counts.get(1).map_or(0.0, |&count| count as f64);
+    let all: f64 = readings.iter().map(instructions).sum();
+    let rate = |(place, size): (usize, f64)| readings.get(place).map_or(0.0, instructions) / size;
+    let rates: Vec<f64> = frame.nodes().map(rate).collect();
+    let inferred = integrate(frame, &rates);
+    let off = inferred.value - all;
+    if all > 0.0 { ((off * off - inferred.variance) / (all * all)).max(0.0) } else { 0.0 }
 }
 
 /// What never being seen leaves possible.
@@ -169,6 +211,39 @@ mod tests {
         // 3.182 and 12.706 in tables, over 1.960.
         assert!((wider(3.0) - 1.6237).abs() < 1e-3);
         assert!((wider(1.0) - 6.4829).abs() < 1e-3);
+    }
+
+    #[test]
+    fn few_lumps_reach_as_far_up_as_poissons_limits_do() {
+        // The upper limits of 97.5 % for 5, 10, 20 and 50 seen, from tables of the chi-squared
+        // distribution.
+        for (seen, limit) in [(5.0_f64, 11.668), (10.0, 18.390), (20.0, 30.888), (50.0, 65.919)] {
+            let relative = 1.0 / seen.sqrt();
+            let up = seen * (1.0 + 1.959_964 * relative * further(relative));
+            assert!((up / limit - 1.0).abs() < 0.01, "{seen}: {up} {limit}");
+        }
+        assert_eq!(further(0.0), 1.0);
+    }
+
+    #[test]
+    fn an_end_that_a_group_did_not_see_is_known_from_the_instructions() {
+        let anchors = ["cycles", "instructions"];
+        let units = [vec!["a".to_owned()], vec!["b".to_owned()]];
+        let counters =
+            Counters { fixed: anchors.map(str::to_owned).to_vec(), ..Counters::alike(1) };
+        let grouping = group(&counters, &anchors, &units).unwrap();
+        // As steady as can be; then the last slice, which only the second group has, does half as much.
+        let reading = |k: u64| {
+            let done = if k == 399 { 1000 } else { 2000 };
+            let count = done / 2 + k * k % 5;
+            Reading { group: (k % 2) as usize, round: k / 2, counts: vec![1000, done, count] }
+        };
+        let readings: Vec<Reading> = (0..400).map(reading).collect();
+        let truth: f64 = readings.iter().map(|r| r.counts[2] as f64).sum();
+        let counted = totals(&grouping, &readings)[2].unwrap();
+        let off = counted.estimate.value - truth;
+        assert_eq!(counted.estimator, Estimator::PerCycle);
+        assert!(off > 400.0 && off < 2.0 * counted.estimate.standard_uncertainty, "{counted:?}");
     }
 
     /// What is said of 9,000 cycles of waiting in ten lumps, of which every other slice sees five;

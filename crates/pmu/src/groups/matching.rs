@@ -13,8 +13,13 @@ use crate::{Counter, Counters, Limit};
 pub fn place(counters: &Counters, events: &[&str]) -> Result<Vec<Counter>, usize> {
     let mut places: Vec<Option<Counter>> = vec![None; events.len()];
     let mut fixed_taken = vec![false; counters.fixed.len()];
-    for (place, event) in places.iter_mut().zip(events) {
+    let mut used = vec![0_u32; counters.rules.len()];
+    for (k, (place, event)) in places.iter_mut().zip(events).enumerate() {
         if counters.is_free(event) {
+            // Those that need no counter may still share something else, as breakpoints do.
+            if !fits_together(counters, event, &mut used) {
+                return Err(k);
+            }
             *place = Some(Counter::Free);
             continue;
         }
@@ -26,7 +31,6 @@ pub fn place(counters: &Counters, events: &[&str]) -> Result<Vec<Counter>, usize
     }
     let masks: Vec<u64> = events.iter().map(|event| counters.mask(event)).collect();
     let mut owner: Vec<Option<usize>> = vec![None; (counters.general as usize).min(64)];
-    let mut used = vec![0_u32; counters.rules.len()];
     for (k, event) in events.iter().enumerate() {
         if places[k].is_some() {
             continue;
@@ -43,8 +47,8 @@ pub fn place(counters: &Counters, events: &[&str]) -> Result<Vec<Counter>, usize
     Ok(places.into_iter().flatten().collect())
 }
 
-/// Counts the event in every rule on what may stand together; whether all still hold. Rules bind
-/// events on general counters: a fixed counter has its own wiring.
+/// Counts the event in every rule on what may stand together; whether all still hold. Rules do
+/// not bind an event on a fixed counter, which has its own wiring.
 fn fits_together(counters: &Counters, event: &str, used: &mut [u32]) -> bool {
     let rules = counters.rules.iter().zip(used);
     let mine = rules.filter(|(rule, _)| rule.events.iter().any(|name| name == event));

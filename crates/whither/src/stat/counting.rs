@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use counters::{Ask, CountError, Outcome, Session, Slice, Slicing};
+use counters::{Ask, CountError, NotCounted, Outcome, Session, Slice, Slicing};
 use perf::Inherit;
 use pmu::EventList;
 use vocab::Event;
@@ -234,7 +234,7 @@ fn total(outcomes: &[&Outcome], place: usize, time_ns: u64) -> Result<Total, Mis
     for outcome in outcomes {
         let Some(event) = outcome.events.get(place) else { continue };
         let counted = event.total.as_ref().map_err(|why| Missing {
-            is_supported: !matches!(why, counters::NotCounted::Refused(_)),
+            is_supported: !matches!(why, NotCounted::Refused(_)),
             why: why.to_string(),
         })?;
         let one = Total::of(counted, time_ns);
@@ -249,7 +249,7 @@ fn total(outcomes: &[&Outcome], place: usize, time_ns: u64) -> Result<Total, Mis
 /// Whether the kernel took the event.
 fn is_opened(outcome: &Outcome, place: usize) -> bool {
     let refused = |event: &counters::EventOutcome| {
-        matches!(event.total, Err(counters::NotCounted::Refused(_)))
+        matches!(event.total, Err(NotCounted::Refused(_) | NotCounted::NoSlot))
     };
     outcome.events.get(place).is_some_and(|event| !refused(event))
 }
@@ -292,6 +292,7 @@ pub(crate) fn count_failure(error: &CountError) -> Failure {
         CountError::NoneCounts(_, perf::Refusal::NoSuchEvent) => {
             failure.remedy("hardware events need a PMU; `--machine NAME` counts on a modelled core")
         }
+        CountError::NotOurs(..) => failure.remedy("`whither doctor` says what this user may do"),
         CountError::NoneCounts(_, refusal) if refusal.is_permission() => {
             failure.remedy("`whither doctor` says what this user may do")
         }

@@ -9,6 +9,7 @@ use pmu::{Breakdown, EventList, nearest};
 use vocab::Event;
 
 use super::stat::Names;
+use super::whom::must_be_there;
 use crate::cli::arguments::{SsbArguments, SsbModeArgument};
 use crate::failure::{Failure, RUN_FAILED};
 use crate::modelled_counters::Turn;
@@ -128,6 +129,7 @@ fn on_model(arguments: SsbArguments) -> Result<OnModel, Failure> {
 }
 
 fn here(arguments: SsbArguments) -> Result<Here, Failure> {
+    must_be_there(arguments.pid.as_slice(), &[])?;
     let names = Names::host()?;
     let Some(core) = names.core() else {
         return Err(failed("no stall events are known for this machine's processor")

@@ -11,7 +11,7 @@ use pmu::{
 };
 use vocab::{Event, EventCode, Mode};
 
-use super::whom::{Whom, whom};
+use super::whom::{Whom, must_be_there, whom};
 use crate::cli::arguments::{SharesArgument, StatArguments};
 use crate::failure::{Failure, RUN_FAILED};
 use crate::host_events;
@@ -65,6 +65,7 @@ fn failed(why: impl Into<String>) -> Failure {
 }
 
 pub(super) fn stat_job(arguments: StatArguments) -> Result<StatJob, Failure> {
+    must_be_there(&arguments.pid, &arguments.tid)?;
     let machine = match &arguments.machine {
         Some(name) => Some(crate::model::find_machine(Some(name))?),
         None => None,

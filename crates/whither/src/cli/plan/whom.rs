@@ -1,6 +1,6 @@
 //! Whom `whither stat` counts for: a program, processes, threads, CPUs, control groups.
 
-use counters::On;
+use counters::{CountError, On};
 use perf::{cgroup_directory, cpus_online};
 use pmu::EventList;
 use vocab::Cpu;
@@ -36,6 +36,15 @@ impl Subject {
 
 fn failed(why: impl Into<String>) -> Failure {
     Failure::new(RUN_FAILED, why)
+}
+
+/// Whether the processes and threads to be counted exist: whatever the machine can count, without
+/// them there is nothing to be said of it.
+pub(super) fn must_be_there(pids: &[u32], tids: &[u32]) -> Result<(), Failure> {
+    let gone = |number: &&u32| !counters::is_there(**number);
+    let pid = pids.iter().find(gone).map(|&pid| CountError::Gone(pid));
+    let tid = tids.iter().find(gone).map(|&tid| CountError::NoThread(tid));
+    pid.or(tid).map_or(Ok(()), |error| Err(failed(error.to_string())))
 }
 
 pub(super) fn whom(arguments: &StatArguments, events: &EventList) -> Result<Whom, Failure> {
