@@ -4,7 +4,7 @@ use metrology::{Coverage, Estimate};
 
 use super::features::{Features, Known, features, rates};
 use super::observed::{Observed, STRATA_MAX, halve, rates_of};
-use super::plan::{STRATA_LEAST, Stratum};
+use super::plan::{Stratum, longest};
 use super::recalled::Recalled;
 use super::{Phase, SampledCore};
 use crate::event::{Counts, Event};
@@ -222,7 +222,7 @@ impl SampledCore {
         let variance = (allowed / deviations * cycles.rate).powi(2) * judged;
         let missed = cycles.lately.max(cycles.throughout / CALM).max(variance / 1e3);
         let may_be = 2.0 * variance / missed * self.instructions as f64;
-        let most = (self.instructions / STRATA_LEAST).min(self.plan.stratum_max_instructions);
+        let most = longest(self.instructions).min(self.plan.stratum_max_instructions);
         let least = self.plan.stratum_instructions;
         self.about = (may_be as u64).min(most).max(least);
     }

@@ -41,7 +41,24 @@ impl Default for Plan {
 /// A stratum is never more than one part in so many of what ran before it: no window may come to
 /// speak for too much, or a few heavy ones would decide everything, and how far they are off could
 /// not be told from so few.
-pub(super) const STRATA_LEAST: u64 = 128;
+const STRATA_LEAST: u64 = 128;
+/// In a short run so many times as many: any window may be its last, and one that is four times as
+/// slow as the rest would alone make its interval too wide. Windows are dear only where much is
+/// skipped between them, so that strata reach the usual share as a run grows long.
+const DENSER: f64 = 4.0;
+/// Instructions that are a short run.
+const SHORT: f64 = 50e6;
+
+/// How long a stratum may be after so many instructions.
+///
+/// ```text
+/// part of what ran:  1/512 until 50 million, then as √n, 1/128 from 800 million on
+/// ```
+pub(super) fn longest(instructions: u64) -> u64 {
+    let denser = (DENSER * (SHORT / instructions.max(1) as f64).sqrt()).clamp(1.0, DENSER);
+    (instructions as f64 / (STRATA_LEAST as f64 * denser)) as u64
+}
+
 /// Strata so many times longer than what must be warmed are skipped for the rest.
 const SKIPPED_FROM: u64 = 5;
 /// Some skipped strata are warmed for so many times as long.
@@ -127,5 +144,21 @@ impl Stratum {
     /// strata as early.
     pub(super) fn reach_longer(&mut self, plan: &Plan) {
         self.reach = self.prime.saturating_sub(NEAR * reaching(plan.warm_instructions));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strata_are_a_smaller_part_of_a_short_run() {
+        assert_eq!(longest(0), 0);
+        assert_eq!(longest(51_200_000 / 2), 50_000);
+        assert_eq!(longest(200_000_000), 200_000_000 / 256, "four times as long, half as dense");
+        assert_eq!(longest(800_000_000), 800_000_000 / 128);
+        assert_eq!(longest(12_800_000_000), 100_000_000);
+        let grows = (1..2000).map(|k| longest(k * 1_000_000)).is_sorted();
+        assert!(grows, "what may be long stays so");
     }
 }
