@@ -9,7 +9,7 @@ use super::parts::Parts;
 
 /// A stall charged to a cause is not the gain from removing it.
 const CAVEAT: &str = "a stall charged to a cause is not what removing the cause would gain, because \
-                      causes overlap; `whither model --ideal PART` runs the program without it";
+                      causes overlap; `whither icost` says what removing one, or two together, would";
 /// Columns of a bar.
 const BAR: usize = 24;
 /// Processes on a live screen.
