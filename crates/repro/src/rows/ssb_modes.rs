@@ -42,9 +42,27 @@ const COLUMNS: [Column; 5] = [
 
 /// One source of one program; distances are absent below the rate.
 struct Rated {
+    program: String,
     source: &'static str,
-    per_instruction: f64,
+    /// In each mode.
+    per_instruction: [f64; MODES.len()],
     distances: Option<(f64, f64)>,
+    /// The fewest slices that hold half of its stalls on the machine as it is, and all slices.
+    half_in: (usize, usize),
+}
+
+impl Rated {
+    /// How its stalls change with the mode, and how they lie in time: a source that is rare, or comes
+    /// in few slices, is far from what it is elsewhere by little.
+    fn explained(&self) -> String {
+        let Rated { program, source, per_instruction: [real, single, in_order], .. } = self;
+        format!(
+            "outlier: {program}'s {source}: {real:.4} stalled cycles an instruction, {single:.4} in \
+             single mode, {in_order:.4} in order; half of those on the machine as it is fall into \
+             {} of {} slices",
+            self.half_in.0, self.half_in.1
+        )
+    }
 }
 
 pub(super) fn run(context: &Context) -> Result<RowResult, String> {
@@ -59,7 +77,7 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
         match modes(context, task, &root, place) {
             Ok(rated) => {
                 result.remember(task);
-                let rows = rated.iter().map(|r| Row::Cells(Tone::Plain, cells(&task.name, r)));
+                let rows = rated.iter().map(|r| Row::Cells(Tone::Plain, cells(r)));
                 result.detail.rows.extend(rows);
                 all.extend(rated);
             }
@@ -87,12 +105,8 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
          times than the few that were charged before"
             .to_owned(),
     );
-    for outlier in all.iter().filter(|r| r.distances.is_some_and(|d| d.0.max(d.1) > 0.5)) {
-        result.notes.push(format!(
-            "outlier: {} at {:.4} stalled cycles an instruction",
-            outlier.source, outlier.per_instruction
-        ));
-    }
+    let outliers = all.iter().filter(|r| r.distances.is_some_and(|d| d.0.max(d.1) > 0.5));
+    result.notes.extend(outliers.map(Rated::explained));
     Ok(result)
 }
 
@@ -122,30 +136,74 @@ fn modes(
         let of = |k: usize| events.iter().map(|&e| sums.between(e, k, k + 1)).sum::<u64>() as f64;
         (0..bins).map(of).collect()
     };
-    let instructions = real.total(Event::Instructions);
     let rate = |(source, events): (&'static str, &[Event])| {
-        let total: u64 = events.iter().map(|&event| real.total(event)).sum();
-        let is_rated = total >= instructions / RATED_INSTRUCTIONS;
+        let total = |sums: &Sums| events.iter().map(|&event| sums.total(event)).sum::<u64>();
+        let instructions = |sums: &Sums| sums.total(Event::Instructions).max(1);
+        let is_rated = total(real) >= instructions(real) / RATED_INSTRUCTIONS;
         let full = series(real, events);
         let from = |sums: &Sums| distance(&full, &series(sums, events));
         Rated {
+            program: task.name.clone(),
             source,
-            per_instruction: total as f64 / instructions.max(1) as f64,
+            per_instruction: [real, single, in_order]
+                .map(|sums| total(sums) as f64 / instructions(sums) as f64),
             distances: is_rated.then(|| (from(single), from(in_order))),
+            half_in: (half_in(&full), bins),
         }
     };
     Ok(SOURCES.into_iter().map(rate).collect())
 }
 
-fn cells(name: &str, rated: &Rated) -> Vec<Cell> {
+/// The fewest bins that hold half of a series.
+fn half_in(series: &[f64]) -> usize {
+    let mut largest = series.to_vec();
+    largest.sort_by(|a, b| b.total_cmp(a));
+    let half = 0.5 * series.iter().sum::<f64>();
+    let mut held = 0.0;
+    let enough = largest.iter().position(|value| {
+        held += value;
+        held >= half
+    });
+    enough.map_or(0, |place| place + 1)
+}
+
+fn cells(rated: &Rated) -> Vec<Cell> {
     let distance = |value: Option<f64>| {
         value.map_or_else(|| Cell::text("N/A"), |value| Cell::text(format!("{value:.2}")))
     };
     vec![
-        Cell::text(name),
+        Cell::text(&rated.program),
         Cell::text(rated.source),
-        Cell::text(format!("{:.5}", rated.per_instruction)),
+        Cell::text(format!("{:.5}", rated.per_instruction[0])),
         distance(rated.distances.map(|d| d.0)),
         distance(rated.distances.map(|d| d.1)),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_a_series_lies_in_its_largest_bins() {
+        assert_eq!(half_in(&[1.0, 9.0, 0.0, 2.0]), 1);
+        assert_eq!(half_in(&[1.0; 8]), 4);
+        assert_eq!(half_in(&[]), 0);
+    }
+
+    #[test]
+    fn an_outlier_names_its_program_and_every_mode() {
+        let rated = Rated {
+            program: "applu".to_owned(),
+            source: "dcache",
+            per_instruction: [0.0036, 0.05, 0.004],
+            distances: Some((2.48, 0.14)),
+            half_in: (3, 200),
+        };
+        let told = rated.explained();
+        for part in ["applu's dcache", "0.0036", "0.0500 in single", "0.0040 in order", "3 of 200"]
+        {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+    }
 }
