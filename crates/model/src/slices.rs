@@ -24,6 +24,8 @@ pub struct Sliced<W: Watcher = Silent> {
     core: FastCore<W>,
     boundary: Event,
     slice: u64,
+    /// Shorter slices at first: their length, and until when.
+    opening: Option<(u64, u64)>,
     next: u64,
     before: Counts,
     slices: Vec<Counts>,
@@ -41,7 +43,16 @@ impl<W: Watcher> Sliced<W> {
         let slice = slice.max(1);
         let before = core.counts();
         let next = reading(&core, boundary) + slice;
-        Sliced { core, boundary, slice, next, before, slices: Vec::new() }
+        Sliced { core, boundary, slice, opening: None, next, before, slices: Vec::new() }
+    }
+
+    /// Slices of so many at first, until so many of the boundary's event have passed. To be said
+    /// before anything runs, and not of instructions, whose grid would shift.
+    #[must_use]
+    pub fn opening(mut self, slice: u64, until: u64) -> Sliced<W> {
+        self.next = self.next - self.slice + slice.max(1);
+        self.opening = Some((slice.max(1), until));
+        self
     }
 
     /// The core.
@@ -71,8 +82,9 @@ impl<W: Watcher> Sliced<W> {
         self.before = now;
         // Cycles begin anew where the slice ended; instructions keep to their grid, which machines
         // share.
-        self.next = match self.boundary {
-            Event::Instructions => at - (at - self.next) % self.slice + self.slice,
+        self.next = match (self.boundary, self.opening) {
+            (Event::Instructions, _) => at - (at - self.next) % self.slice + self.slice,
+            (_, Some((slice, until))) if at < until => at + slice,
             _ => at + self.slice,
         };
     }
@@ -122,6 +134,25 @@ mod tests {
         // The first slice also waits for the code; a block of 64 takes 192 cycles.
         assert!(full[1..].iter().all(|&c| (500..500 + 192).contains(&c)), "{cycles:?}");
         assert!(*last < 800);
+    }
+
+    #[test]
+    fn an_opening_has_shorter_slices_and_nothing_is_lost() {
+        let core = FastCore::new(&machine("zen4", &[]), Settings::default());
+        let mut sliced = Sliced::new(core, 2_000).opening(400, 6_000);
+        repeat(&mut sliced, IMUL_RAX_RAX, 12_800);
+        sliced.finish();
+        let whole = sliced.core().cycles();
+        let cycles: Vec<u64> = sliced.slices().iter().map(|slice| slice[Event::Cycles]).collect();
+        assert_eq!(cycles.iter().sum::<u64>(), whole);
+        let mut at = 0;
+        // The first slice also waits for the code, and the last one is what is left.
+        for &length in &cycles[..cycles.len() - 1] {
+            let asked = if at < 6_000 { 400 } else { 2_000 };
+            assert!(at == 0 || (asked..asked + 192).contains(&length), "{length} at {at}");
+            at += length;
+        }
+        assert!(cycles.len() > 20, "{cycles:?}");
     }
 
     #[test]

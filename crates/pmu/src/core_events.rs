@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(group(2), ["cycles", "uops"]);
         // Half of the second group are waits, and none of the third.
         assert_eq!(modelled.shares(&grouping), [4, 3, 1]);
-        assert_eq!(modelled.early(&grouping).shares, [12, 3, 1]);
+        assert_eq!(modelled.early(&grouping).shares, [6, 3, 1]);
     }
 
     #[test]

@@ -8,13 +8,13 @@
 //! shares 1 2 1      round 0: 1 0 1 2      round 1: 0 1 2 1      every round a new order, the turns of
 //!                                                               a group spread over it
 //! early 3 1 1       other shares at first, as long as everything is new to the caches
-//! opening 5k        slices of 5k, then as long as a round takes a tenth of what has passed,
+//! opening 1k        slices of 1k, then as long as a round takes a hundredth of what has passed,
 //!                   up to the slice that was asked for
 //! ```
 //!
 //! Programs begin unlike they go on: loading and setting up may be all that some events ever see.
-//! The opening's short rounds let every group see that beginning, at the price of a few hundred
-//! early switches.
+//! The opening's short rounds let every group see that beginning, at the price of a thousand early
+//! switches. Where a switch costs time, there is none.
 
 mod shares;
 
@@ -39,7 +39,7 @@ pub enum Order {
 pub struct Plan {
     /// How much of the counted quantity a slice takes.
     pub slice: u64,
-    /// The first slices; rounds then take a tenth of what has passed, until slices reach `slice`.
+    /// The first slices; rounds then take a hundredth of what has passed, until slices reach `slice`.
     /// `None` begins with whole slices.
     pub opening: Option<u64>,
     /// Slices per round, for each group. A group of rare events earns more.
@@ -67,15 +67,23 @@ pub struct Early {
 pub const SLICE_CYCLES: u64 = 200_000;
 /// The opening's default slice, in cycles.
 pub const OPENING_CYCLES: u64 = 5_000;
+/// No opening goes below this.
+pub const OPENING_CYCLES_MIN: u64 = 1_000;
+/// Where slices are shorter than the default, the opening's are one part in so many of them.
+const OPENING_SLICES: u64 = 5;
 /// During the opening a round takes one part in so many of what has passed.
-const OPENING_PART: u64 = 10;
+const OPENING_PART: u64 = 100;
 
 impl Plan {
     /// One slice a round for each group, in an order that `seed` permutes.
     pub fn even(groups: usize, slice: u64, seed: u64) -> Plan {
+        let slice = slice.max(1);
+        // A run of a few million cycles is all opening: the shorter its slices, the better every
+        // group sees it.
+        let shortest = (slice / OPENING_SLICES).clamp(OPENING_CYCLES_MIN, OPENING_CYCLES);
         Plan {
-            slice: slice.max(1),
-            opening: Some(OPENING_CYCLES.min(slice.max(1))),
+            slice,
+            opening: Some(shortest.min(slice)),
             shares: vec![1; groups],
             order: Order::Permuted { seed },
             adapts: false,
@@ -95,8 +103,8 @@ impl Plan {
         let Some(first) = self.opening else { return slice };
         let shares = self.shares_at(passed).iter();
         let turns: u64 = shares.map(|&share| u64::from(share.max(1))).sum();
-        let tenth = passed / OPENING_PART / turns.max(1);
-        tenth.clamp(first.clamp(1, slice), slice)
+        let part = passed / OPENING_PART / turns.max(1);
+        part.clamp(first.clamp(1, slice), slice)
     }
 }
 

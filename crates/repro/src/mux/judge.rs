@@ -21,6 +21,9 @@ pub const EVENTS: usize = 80;
 /// The modelled PMU's own slice: switching costs it nothing.
 pub const SLICE_CYCLES: u64 = tracer::modelled::counting::SLICE_CYCLES;
 
+/// The default on real counters, where a switch costs time.
+pub const LONG_CYCLES: u64 = pmu::schedule::SLICE_CYCLES;
+
 /// One event under one seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Judged {
@@ -120,6 +123,18 @@ pub fn judge(sums: &Sums, slice: u64, seed: u64) -> Result<Vec<Judged>, String> 
 pub fn judge_even(sums: &Sums, slice: u64, seed: u64) -> Result<Vec<Judged>, String> {
     let grouping = groups_of(seed)?;
     judge_plan(sums, &grouping, Plan::even(grouping.groups.len(), slice, seed))
+}
+
+/// The same in slices of the default on real counters, where a switch costs time and nothing is
+/// shorter at first.
+///
+/// # Errors
+///
+/// The events cannot be counted.
+pub fn judge_long(sums: &Sums, seed: u64) -> Result<Vec<Judged>, String> {
+    let grouping = groups_of(seed)?;
+    let even = Plan::even(grouping.groups.len(), LONG_CYCLES, seed);
+    judge_plan(sums, &grouping, Plan { opening: None, ..even })
 }
 
 /// The same for turns by any plan.

@@ -11,6 +11,7 @@ use model::fast::FastCore;
 use model::machine::Machine;
 use model::slices::Sliced;
 use model::stream::{Access, BlockId, CoreListener, StaticBlock};
+use pmu::schedule::OPENING_CYCLES_MIN;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tracer::results::ProcessKey;
@@ -24,9 +25,12 @@ use crate::run::{Task, sha256_hex};
 
 /// The slice of the log, in cycles.
 pub const LOG_CYCLES: u64 = 5_000;
+/// As long as an opening may last, the log is as fine as its slices.
+const OPENING_CYCLES: u64 = 12_000_000;
 
-/// Raised when an event comes to count something else: older logs are then of no use.
-const DEFINITIONS: u32 = 2;
+/// Raised when an event comes to count something else, or slices change: older logs are then of no
+/// use.
+const DEFINITIONS: u32 = 3;
 
 /// What is logged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,7 +127,10 @@ impl Audience for Loggers {
         self.threads += 1;
         let core = FastCore::new(&self.machine, self.settings);
         let file = File::create(&path).and_then(|file| Writer::new(BufWriter::new(file)));
-        let sliced = Sliced::by(core, self.boundary, self.slice);
+        let mut sliced = Sliced::by(core, self.boundary, self.slice);
+        if self.boundary == Event::Cycles {
+            sliced = sliced.opening(self.slice.min(OPENING_CYCLES_MIN), OPENING_CYCLES);
+        }
         Logger { sliced, file: file.map_err(|e| e.to_string()), path }
     }
 

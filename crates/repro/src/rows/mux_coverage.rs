@@ -9,7 +9,8 @@ use show::{Cell, Column, Row, Table, Tone, Unit};
 use crate::context::Context;
 use crate::hear;
 use crate::mux::judge::{
-    EVENTS, Judged, MACHINE, SLICE_CYCLES, each_program, judge, judge_even, quantile, seeds,
+    EVENTS, Judged, LONG_CYCLES, MACHINE, SLICE_CYCLES, each_program, judge, judge_long, quantile,
+    seeds,
 };
 use crate::mux::truth::Question;
 use crate::result::{Figure, RowResult};
@@ -18,9 +19,6 @@ const SEEDS: u64 = 20;
 /// A decade with fewer intervals says nothing about 95 %.
 const INTERVALS_MIN: usize = 100;
 const QUICK: &[&str] = &["art", "bzip2", "mcf"];
-
-/// What a user gets on real counters, where a switch costs time, unless another slice is asked for.
-const LONG_CYCLES: u64 = pmu::schedule::SLICE_CYCLES;
 
 const COLUMNS: [Column; 7] = [
     Column::text("program", "program or decade"),
@@ -48,7 +46,7 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
         let mut found = Found::default();
         for &seed in &seeds {
             found.short.extend(judge(sums, SLICE_CYCLES, seed)?);
-            found.long.extend(judge_even(sums, LONG_CYCLES, seed)?);
+            found.long.extend(judge_long(sums, seed)?);
         }
         Ok(found)
     })?;

@@ -6,8 +6,8 @@ use show::{Cell, Column, Row, Table, Tone, Unit};
 use crate::context::Context;
 use crate::hear;
 use crate::mux::judge::{
-    EVENTS, Judged, MACHINE, SLICE_CYCLES, TRACE_CYCLES, each_program, each_trace, judge,
-    judge_even, mean, quantile, seeds,
+    EVENTS, Judged, LONG_CYCLES, MACHINE, SLICE_CYCLES, TRACE_CYCLES, each_program, each_trace,
+    judge, judge_even, judge_long, mean, quantile, seeds,
 };
 use crate::mux::truth::Question;
 use crate::result::{Figure, RowResult};
@@ -15,8 +15,6 @@ use crate::result::{Figure, RowResult};
 /// Events that happened less often are not judged here.
 const COUNT_MIN: f64 = 1e5;
 const SEEDS: u64 = 10;
-/// The default on real counters, where a switch costs time.
-const LONG_CYCLES: u64 = pmu::schedule::SLICE_CYCLES;
 const QUICK: &[&str] = &["art", "bzip2", "mcf"];
 
 /// How often the traces are gone through, so that they are as long as a program.
@@ -53,7 +51,7 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
         for &seed in &seeds {
             found.short.extend(judge(sums, SLICE_CYCLES, seed)?);
             found.even.extend(judge_even(sums, SLICE_CYCLES, seed)?);
-            found.long.extend(judge_even(sums, LONG_CYCLES, seed)?);
+            found.long.extend(judge_long(sums, seed)?);
         }
         Ok(found)
     })?;
@@ -84,8 +82,8 @@ pub(super) fn smoke(context: &Context) -> Result<RowResult, String> {
 fn fill(result: &mut RowResult, found: &[(String, Found)], size: &str, slice: u64) {
     result.caption = format!(
         "{size} size; {MACHINE}, {EVENTS} events on 8 counters in 10 groups, cycles and instructions \
-         on fixed ones; slices of {slice} cycles, four or three a round for groups of waits, twelve for \
-         the longest waits in the first three million cycles; error of totals of at least 10^5, \
+         on fixed ones; slices of {slice} cycles and shorter ones at first, four or three a round for \
+         groups of waits, six for the longest waits in the first three million cycles; error of totals of at least 10^5, \
          program × event × seed; beside it even turns, with our estimators and with linear scaling, \
          and both for slices of {LONG_CYCLES} cycles"
     );
