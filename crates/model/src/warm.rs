@@ -190,10 +190,11 @@ impl Warmer {
         self.memory.refresh_all(&self.far_new);
     }
 
-    /// Tells of the lines that so many instructions touched and that were not reached a short while
-    /// before.
+    /// Tells of the lines that so many instructions of a block, and what they touched, lie in and that
+    /// were not reached a short while before.
     pub(crate) fn reach(
         &mut self,
+        id: BlockId,
         ran: u16,
         accesses: &[Access],
         mut told: impl FnMut(&mut Warmer, u64),
@@ -202,11 +203,52 @@ impl Warmer {
         if self.until_forgotten == 0 {
             self.forget_reached();
         }
+        for address in self.code_of(id) {
+            if self.reached.is_new(address) {
+                told(self, address);
+            }
+        }
         for access in accesses {
             if self.reached.is_new(access.address) {
                 told(self, access.address);
             }
         }
+    }
+
+    /// The predictor alone sees where a block comes from.
+    pub(crate) fn steer(&mut self, id: BlockId, ran: u16) {
+        let Some(&outline) = self.outlines.get(id.0 as usize) else { return };
+        if ran > 0 && outline.count > 0 {
+            self.follow(outline.first);
+            self.open(outline, ran);
+        }
+    }
+
+    /// A block's branch is open, if it came so far.
+    #[inline]
+    fn open(&mut self, outline: Outline, ran: u16) {
+        self.open = outline;
+        if ran < outline.count {
+            self.open.flow = Flow::Next;
+        }
+    }
+
+    /// The lines of the code of blocks that ran unseen.
+    pub(crate) fn lines_of(&mut self, runs: &[(BlockId, u32)], lines: &mut Vec<u64>) {
+        self.forget_reached();
+        for &(id, _) in runs {
+            let all = self.code_of(id);
+            lines.extend(all.filter(|&address| self.reached.is_new(address)));
+        }
+    }
+
+    /// An address in each line of a block's code.
+    #[inline]
+    fn code_of(&self, id: BlockId) -> impl Iterator<Item = u64> + use<> {
+        let outline = self.outlines.get(id.0 as usize).copied().unwrap_or(NOTHING);
+        let (shift, count) = (self.memory.line_shift(), u64::from(outline.count.min(1)));
+        let lines = count * (u64::from(outline.more_lines) + 1);
+        (0..lines).map(move |k| outline.first.wrapping_add(k << shift))
     }
 
     /// The units as they are now.
@@ -376,10 +418,7 @@ impl CoreListener for Warmer {
         self.touch_all(&outline, accesses);
         let ran = ran.min(outline.count);
         self.instructions += u64::from(ran);
-        self.open = outline;
-        if ran < outline.count {
-            self.open.flow = Flow::Next;
-        }
+        self.open(outline, ran);
     }
 
     fn interrupted(&mut self) {

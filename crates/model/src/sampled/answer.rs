@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use metrology::{Coverage, Estimate};
 
+use super::features::Known;
 use super::fit::Fitted;
 use super::observed::Observed;
 use super::{Phase, SampledCore};
@@ -43,14 +44,18 @@ impl SampledCore {
         }
         let uncertain = self.instructions.saturating_sub(certain[Event::Instructions]);
         match &self.fitted {
-            Some(fitted) => {
-                let rate = fitted.rates[event as usize];
-                let (certain, unseen) = (certain[event] as f64, self.unseen);
-                let spread = rate.spread(uncertain as f64, certain, unseen);
-                Some(spread.plus(rate.bias(uncertain as f64)))
+            Some(fitted) if event == Event::WritebacksMemory => {
+                let all = fitted.total(certain, Event::MemoryReads, uncertain, self.unseen);
+                let seen = fitted.total(certain, event, uncertain, self.unseen);
+                Some(if self.has_skipped() { between(seen, all) } else { seen })
             }
+            Some(fitted) => Some(fitted.total(certain, event, uncertain, self.unseen)),
             None => a_little_more(certain, event, uncertain),
         }
+    }
+
+    fn has_skipped(&self) -> bool {
+        self.strata.iter().any(|stratum| stratum.known != Known::All)
     }
 
     /// Relative half-width of the cycles at 95 %.
@@ -155,6 +160,13 @@ impl SampledCore {
         let before = self.fixed_before;
         self.fixed = (self.instructions, std::array::from_fn(|k| totals[k] - before[k]));
     }
+}
+
+/// Dirty lines that leave the last level. Nobody says of lines that are reached while the program runs
+/// on whether they were written, so that windows see too few leave; and no more can leave than come.
+fn between(seen: Estimate, all: Estimate) -> Estimate {
+    let half = ((all.value - seen.value) / 2.0).max(0.0);
+    seen.plus(Estimate::known(half, half / 3.0_f64.sqrt()))
 }
 
 /// What was timed whole, and a little more that was not: at its rate, give or take all of it.

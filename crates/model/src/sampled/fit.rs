@@ -5,7 +5,7 @@ use metrology::Estimate;
 use super::features::{FEATURES, Features, Known, product};
 use super::observed::Observed;
 use super::regression::{Prior, Regression};
-use crate::event::Event;
+use crate::event::{Counts, Event};
 
 /// What windows are off by, as a share, beside what warming for longer shows: they begin with nothing
 /// in flight, and predictors and outer caches have seen only a part of what ran. The root mean square
@@ -62,6 +62,12 @@ impl Fitted {
         let bases = bases(strata, prior)?;
         let one = |&event: &Event| of_event(strata, &bases, prior, event);
         Some(Fitted { rates: Event::ALL.iter().map(one).collect() })
+    }
+
+    /// An event over the whole run: what was counted for certain, and its rate over the rest.
+    pub(super) fn total(&self, certain: &Counts, event: Event, rest: u64, unseen: f64) -> Estimate {
+        let (rate, rest) = (self.rates[event as usize], rest as f64);
+        rate.spread(rest, certain[event] as f64, unseen).plus(rate.bias(rest))
     }
 
     /// Fits one event anew.

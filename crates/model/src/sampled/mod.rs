@@ -5,12 +5,13 @@
 //! what they count is known of far more than the window: the estimate is a regression on that
 //! (`observed`, `fit`). Which blocks run is known of everything, and how long they took before
 //! (`usual`). While the estimate is good enough strata grow, and long ones are warmed only for
-//! a part before their window. What ran a while before that reaches the outer caches alone, which
-//! remember longest; of the rest only runs are counted:
+//! a part before their window. What ran a while before that reaches the outer caches and the branch
+//! predictor alone, which remember longest; of the rest runs are counted, and its code reaches the
+//! outer caches:
 //!
 //! ```text
 //! |CCC|...pM....|.pM......|....pM...|--rr...pM--------|----rrr...pM--|
-//! C all timed  . warmed  p primed  M measured  r reaches outer caches  - skipped
+//! C all timed  . warmed  p primed  M measured  r reaches outer caches, predictor  - skipped
 //! ```
 //!
 //! Some windows are warmed for longer and then looked at again as if they had not been (`recalled`).
@@ -74,6 +75,8 @@ pub struct SampledCore {
     instructions: u64,
     in_stratum: u64,
     turns_at: u64,
+    /// Room for lines of code that ran unseen.
+    lines: Vec<u64>,
     /// About how long strata are, and how this one lies.
     about: u64,
     stratum: Stratum,
@@ -144,6 +147,7 @@ impl SampledCore {
             phase: Phase::Certain,
             instructions: 0,
             in_stratum: 0,
+            lines: Vec::new(),
             turns_at: plan.certain_instructions,
             about: plan.stratum_instructions,
             stratum: Stratum::default(),
@@ -198,21 +202,32 @@ impl SampledCore {
         &self.core
     }
 
-    /// Whether lines reach the outer caches and nothing else is done.
-    fn is_reaching(&self) -> bool {
+    /// Whether the program runs on and nothing is warmed but outer caches.
+    fn is_skipping(&self) -> bool {
         match self.phase {
-            Phase::Reach => true,
-            Phase::Skip => self.reaching.is_on(),
-            Phase::After => self.stratum.is_skipped && self.reaching.is_on(),
+            Phase::Skip | Phase::Reach => true,
+            Phase::After => self.stratum.is_skipped,
             _ => false,
         }
     }
 
-    fn reach(&mut self, ran: u16, accesses: &[Access]) {
+    /// Whether what it touches then reaches those, and not its code alone.
+    fn is_reaching(&self) -> bool {
+        self.is_skipping() && (self.phase == Phase::Reach || self.reaching.is_on())
+    }
+
+    fn reach(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
         let (is_near, instructions) = (self.phase == Phase::Reach, self.instructions);
+        let accesses = if self.is_reaching() { accesses } else { &[] };
         let recalled = &mut self.recalled;
-        self.warmer.reach(ran, accesses, |warmer, address| {
-            reach_lines(warmer, recalled, &[address], is_near, instructions);
+        self.warmer.reach(id, ran, accesses, |warmer, address| match is_near {
+            true => {
+                warmer.refresh(&[address]);
+                if let Some(recalled) = recalled {
+                    recalled.note_line(address);
+                }
+            }
+            false => warmer.refresh_far(&[address], instructions),
         });
     }
 
@@ -228,23 +243,6 @@ impl SampledCore {
             self.steps[block.first as usize] += 1;
             self.steps[block.first as usize + usize::from(ran)] -= 1;
         }
-    }
-}
-
-/// Lines reach the outer caches, near a window or far from any.
-fn reach_lines(
-    warmer: &mut Warmer,
-    recalled: &mut Option<Recalled>,
-    addresses: &[u64],
-    is_near: bool,
-    instructions: u64,
-) {
-    if !is_near {
-        return warmer.refresh_far(addresses, instructions);
-    }
-    warmer.refresh(addresses);
-    if let Some(recalled) = recalled {
-        recalled.note_lines(addresses);
     }
 }
 
@@ -275,10 +273,13 @@ impl CoreListener for SampledCore {
             }
         }
         match self.phase {
-            Phase::Skip | Phase::Reach if self.is_reaching() => self.reach(ran, accesses),
-            Phase::After if self.is_reaching() => self.reach(ran, accesses),
-            Phase::Forked | Phase::Skip | Phase::Reach => {}
-            Phase::After if self.stratum.is_skipped => {}
+            Phase::Reach => {
+                self.warmer.steer(id, ran);
+                self.reach(id, ran, accesses);
+            }
+            Phase::Skip => self.reach(id, ran, accesses),
+            Phase::After if self.stratum.is_skipped => self.reach(id, ran, accesses),
+            Phase::Forked => {}
             Phase::Warm | Phase::After => {
                 self.warmer.executed(id, ran, accesses);
                 if let Some(recalled) = &mut self.recalled {
@@ -298,12 +299,10 @@ impl CoreListener for SampledCore {
     }
 
     fn idles_for(&self) -> u64 {
-        match self.phase {
-            Phase::Skip | Phase::Reach => self.turns_at.saturating_sub(self.in_stratum),
-            Phase::After if self.stratum.is_skipped => {
-                self.turns_at.saturating_sub(self.in_stratum)
-            }
-            _ => 0,
+        // The predictor wants to see every block that it is reached by.
+        match self.is_skipping() && self.phase != Phase::Reach {
+            true => self.turns_at.saturating_sub(self.in_stratum),
+            false => 0,
         }
     }
 
@@ -318,15 +317,20 @@ impl CoreListener for SampledCore {
                 self.usual_cycles += f64::from(block.usual_cycles) * f64::from(times);
             }
         }
+        if self.is_skipping() {
+            let mut lines = std::mem::take(&mut self.lines);
+            lines.clear();
+            self.warmer.lines_of(runs, &mut lines);
+            self.warmer.refresh_far(&lines, self.instructions);
+            self.lines = lines;
+        }
         self.instructions += instructions;
         self.in_stratum += instructions;
     }
 
     fn touched(&mut self, addresses: &[u64]) {
         if self.is_reaching() {
-            let is_near = self.phase == Phase::Reach;
-            let (warmer, recalled) = (&mut self.warmer, &mut self.recalled);
-            reach_lines(warmer, recalled, addresses, is_near, self.instructions);
+            self.warmer.refresh_far(addresses, self.instructions);
         }
     }
 

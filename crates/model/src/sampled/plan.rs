@@ -63,8 +63,9 @@ pub(super) fn longest(instructions: u64) -> u64 {
 const SKIPPED_FROM: u64 = 5;
 /// Some skipped strata are warmed for so many times as long.
 const LONGER: u64 = 4;
-/// So many times what is warmed reaches the outer caches before that.
-const OUTER: u64 = 2;
+/// So many times what is warmed reaches the outer caches and the predictor before that: no more than
+/// what is warmed for longer, or a second look would not see all of it.
+const OUTER: u64 = LONGER - 1;
 /// Where the last level is reached throughout, the second one is for so many times as long.
 const NEAR: u64 = 2;
 /// In skipped strata a window is one part in so many, within so many times the usual: what is warmed
@@ -80,7 +81,7 @@ pub(super) fn reaching(warm: u64) -> u64 {
 /// Where the parts of one stratum lie, counted from its start.
 ///
 /// ```text
-/// |......rrrrrrrwwwwwwwwwwwppMMM............|   . skipped  r reaches the outer caches  w warmed
+/// |......rrrrrrrwwwwwwwwwwwppMMM............|   . skipped  r reaches outer caches and predictor  w warmed
 ///        reach  warm       prime measure end          length       p primed  M measured
 /// ```
 ///

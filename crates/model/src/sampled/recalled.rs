@@ -50,8 +50,8 @@ impl Recalled {
     }
 
     /// Lines were reached.
-    pub(super) fn note_lines(&mut self, addresses: &[u64]) {
-        self.lines.extend_from_slice(addresses);
+    pub(super) fn note_line(&mut self, address: u64) {
+        self.lines.push(address);
     }
 }
 
@@ -118,7 +118,9 @@ impl SampledCore {
             if left <= warm {
                 self.warmer.executed(run.id, run.ran, own);
             } else if left <= reaching(warm) || self.reaching.is_on() {
-                self.warmer.reach(run.ran, own, |warmer, address| warmer.refresh(&[address]));
+                self.warmer.steer(run.id, run.ran);
+                self.warmer
+                    .reach(run.id, run.ran, own, |warmer, address| warmer.refresh(&[address]));
             }
             left = left.saturating_sub(u64::from(run.ran));
         });
