@@ -484,6 +484,67 @@ mod tests {
     }
 
     #[test]
+    fn code_that_ran_unseen_is_not_fetched_from_memory_afterwards() {
+        let zen4 = machine("zen4", &[("prefetch.code_next_line", "false")]);
+        // A jump to itself in each of 400 pages: too far apart for streams.
+        let blocks: Vec<StaticBlock> =
+            (0..400).map(|k| block(0x10_0000 + 4096 * k, &[&[0xeb, 0xfe]])).collect();
+        let fetched_after = |tell: fn(&mut Warmer, &[(BlockId, u32)])| {
+            let mut warmer = Warmer::new(&zen4);
+            translate(&mut warmer, &blocks);
+            let runs: Vec<(BlockId, u32)> = (0..400).map(|id| (BlockId(id), 7)).collect();
+            tell(&mut warmer, &runs);
+            let before = warmer.memory().counts.l3_misses;
+            runs.iter().for_each(|&(id, _)| warmer.executed(id, 1, &[]));
+            warmer.memory().counts.l3_misses - before
+        };
+        // Translation reads tables from memory in both.
+        let tables = 400_u64.div_ceil(8);
+        assert_eq!(fetched_after(|_, _| {}), 400 + tables);
+        let in_bulk = |warmer: &mut Warmer, runs: &[(BlockId, u32)]| {
+            let mut lines = Vec::new();
+            warmer.lines_of(runs, &mut lines);
+            assert_eq!(lines.len(), 400);
+            warmer.refresh_far(&lines, 0);
+        };
+        assert_eq!(fetched_after(in_bulk), tables);
+        let one_by_one = |warmer: &mut Warmer, runs: &[(BlockId, u32)]| {
+            for &(id, times) in runs {
+                let mut told = 0;
+                (0..times).for_each(|_| {
+                    warmer.reach(id, 1, &[], |warmer, line| {
+                        told += 1;
+                        warmer.refresh(&[line]);
+                    });
+                });
+                assert_eq!(told, 1, "a line is told once");
+            }
+        };
+        assert_eq!(fetched_after(one_by_one), tables);
+    }
+
+    #[test]
+    fn a_predictor_that_alone_sees_blocks_learns_as_one_that_is_warmed() {
+        let zen4 = machine("zen4", &[]);
+        // A conditional jump back, and a jump back: taken by a pattern of seven.
+        let blocks = [block(0x1000, &[NOP, &[0x75, 0xfd]]), block(0x1003, &[&[0xeb, 0xfb]])];
+        let mut all = Warmer::new(&zen4);
+        let mut alone = Warmer::new(&zen4);
+        for warmer in [&mut all, &mut alone] {
+            translate(warmer, &blocks);
+        }
+        for k in 0..5000_u32 {
+            let id = BlockId(u32::from(k % 7 == 3));
+            let ran = if id.0 == 0 { 2 } else { 1 };
+            all.executed(id, ran, &[]);
+            alone.steer(id, ran);
+        }
+        assert!(all.branches().taken > 3000 && all.branches().mispredicted > 0);
+        assert_eq!(alone.branches(), all.branches());
+        assert_eq!(alone.memory().counts, Default::default(), "nothing else saw them");
+    }
+
+    #[test]
     fn strays_do_no_harm() {
         let mut warmer = Warmer::new(&machine("zen4", &[]));
         warmer.executed(BlockId(3), 1, &[]);

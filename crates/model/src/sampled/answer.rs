@@ -228,3 +228,18 @@ impl Accounting for SampledCore {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_may_have_been_written_are_anything_between_those_seen_and_all() {
+        let seen = Estimate { standard_uncertainty: 1.0, ..Estimate::exact(10.0) };
+        let estimate = between(seen, Estimate::exact(30.0));
+        assert_eq!(estimate.value, 20.0);
+        let variance = 1.0 + 100.0 / 3.0;
+        assert!((estimate.standard_uncertainty.powi(2) - variance).abs() < 1e-9);
+        assert_eq!(between(seen, Estimate::exact(9.0)).value, 10.0, "fewer came than were seen");
+    }
+}
