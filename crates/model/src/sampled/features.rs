@@ -42,8 +42,7 @@ pub(super) fn features(
 pub(super) enum Known {
     /// Which blocks ran: the stratum was skipped.
     Code,
-    /// And how many lines memory brought: all that was skipped reached the outer caches. Not which of
-    /// them were waited for: lines that are told in bulk meet other guesses than those of a window.
+    /// And what the outer caches missed: all that was skipped reached them.
     Outer,
     /// All: it was warmed.
     All,
@@ -56,7 +55,7 @@ impl Known {
     pub(super) fn of(self, features: &Features) -> Features {
         let is_known = |k: usize| match k {
             0 | 9 => true,
-            7 => self >= Known::Outer,
+            6 | 7 => self >= Known::Outer,
             _ => self == Known::All,
         };
         std::array::from_fn(|k| if is_known(k) { features[k] } else { 0.0 })

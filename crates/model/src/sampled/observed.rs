@@ -1,7 +1,7 @@
 //! The windows, and what they say of the whole.
 //!
 //! In each stratum one window was timed, and of the whole some features are known: of one that was
-//! warmed all, of one that was skipped which blocks ran and perhaps what memory brought. A
+//! warmed all, of one that was skipped which blocks ran and perhaps what outer caches missed. A
 //! regression of the windows' rates on those features (`fit`) tells what the stretch as a whole would
 //! have shown; what the window had more or less than the regression says is added:
 //!

@@ -58,12 +58,15 @@ pub struct Memory {
     l2_cycles: u64,
     l3_cycles: u64,
     memory_cycles: u64,
+    told_tables: [u64; TOLD_TABLES],
     /// Things that happened beside instructions.
     pub counts: MemoryCounts,
 }
 
 /// Lines whose tags are asked for together.
 const TOGETHER: usize = 16;
+/// Lines of tables that are remembered as told, a power of two: as many as eight megabytes need.
+const TOLD_TABLES: usize = 256;
 /// No line: lines are shifted addresses.
 const NO_LINE: u64 = u64::MAX;
 
@@ -105,6 +108,7 @@ impl Memory {
             walks: MissFile::new(tlbs.walkers as usize),
             l3_channel: l3_bytes.map(|bytes| Channel::new(cycles_each(bytes))),
             channel: Channel::new(cycles_each(machine.memory.bytes_per_cycle)),
+            told_tables: [NO_LINE; TOLD_TABLES],
             strides: prefetch.l1_stride.then(StridePrefetcher::default),
             streams: prefetch.l2_stream.then(|| StreamPrefetcher::new(reach, page_lines)),
             next_line: prefetch.l1_next_line,
@@ -216,8 +220,7 @@ impl Memory {
     /// the cycles that the reading, and the wait for a free walker, add.
     #[cold]
     fn walk<const TIMED: bool>(&mut self, address: u64, at: u64, cycles: u32) -> u32 {
-        let page = address >> self.page_shift;
-        let line = TABLES + (page >> (self.line_shift - ENTRY_SHIFT));
+        let line = self.table_line(address);
         let start = if TIMED { self.walks.admit(at) } else { 0 };
         let read = start + u64::from(cycles);
         let there = match self.l2.touch(line) {
@@ -281,8 +284,30 @@ impl Memory {
 
     /// A line is touched by something that nobody follows: it reaches the levels beyond the first as
     /// a miss would.
+    ///
+    /// So does the page table's line: who waits for a page's first line waits for its translation too,
+    /// and what is not there when it is timed would seem to be waited for there alone.
     pub fn refresh(&mut self, address: u64) {
+        let table = self.table_line(address);
+        let told = &mut self.told_tables[table as usize % TOLD_TABLES];
+        if *told != table {
+            *told = table;
+            if self.l2.touch(table).is_none() {
+                self.beyond_l2::<false>(table, 0, false);
+            }
+        }
         self.beyond::<false>(address >> self.line_shift, 0);
+    }
+
+    /// Lines of tables are told anew from now on.
+    pub fn forget_tables(&mut self) {
+        self.told_tables.fill(NO_LINE);
+    }
+
+    /// The line that holds the last table's entry for an address.
+    #[inline]
+    fn table_line(&self, address: u64) -> u64 {
+        TABLES + (address >> self.page_shift >> (self.line_shift - ENTRY_SHIFT))
     }
 
     /// The same of many, in order. The outer caches' tags are more than the host's near caches hold:
