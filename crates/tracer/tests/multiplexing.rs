@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use metrology::Coverage;
 use model::event::Event;
 use planted::{compile, plugin};
+use pmu::schedule::OPENING_CYCLES_MIN;
 use tracer::launch::{Finished, Launch};
 use tracer::modelled::counting::{CountedProcess, read_logs};
 use tracer::modelled::{CoreAsk, CountAsk, ModelAsk};
@@ -151,8 +152,8 @@ fn a_killed_program_leaves_whole_slices() {
     assert!(process.ended.is_empty() && finished.status.code().is_none());
     let readings = &process.threads[&0];
     assert!(readings.len() > 100);
-    let opened = |reading: &pmu::Reading| reading.counts[0] >= 5000;
-    assert!(readings.iter().all(opened));
+    let whole = |reading: &pmu::Reading| reading.counts[0] >= OPENING_CYCLES_MIN;
+    assert!(readings.iter().all(whole));
     let cycles: u64 = readings.iter().map(|reading| reading.counts[0]).sum();
     assert!(cycles <= exact(&finished, process.pid, Event::Cycles) + 1_000_000);
 }
