@@ -83,9 +83,9 @@ fn fill(result: &mut RowResult, found: &[(String, Found)], size: &str, slice: u6
     result.caption = format!(
         "{size} size; {MACHINE}, {EVENTS} events on 8 counters in 10 groups, cycles and instructions \
          on fixed ones; slices of {slice} cycles and shorter ones at first, four or three a round for \
-         groups of waits, six for the longest waits in the first three million cycles; error of totals of at least 10^5, \
-         program × event × seed; beside it even turns, with our estimators and with linear scaling, \
-         and both for slices of {LONG_CYCLES} cycles"
+         groups of waits, six for the longest waits in the first three million cycles; error of \
+         totals of at least 10^5, program × event × seed; beside it even turns, with our estimators \
+         and with linear scaling, and both for slices of {LONG_CYCLES} cycles"
     );
     result.detail = Table { columns: COLUMNS.to_vec(), ..Table::default() };
     let row = |(name, f): &(String, Found)| Row::Cells(Tone::Plain, cells(name, f));

@@ -1,0 +1,123 @@
+use super::*;
+use crate::core::Settings;
+use crate::event::Event;
+use crate::fast::FastCore;
+use crate::testing::*;
+
+fn sweep(core: &mut impl CoreListener, lines: u64) {
+    for k in 0..lines {
+        core.executed(BlockId(0), 2, &[load(0, k * 64)]);
+    }
+}
+
+#[test]
+fn a_core_started_from_warm_units_misses_nothing_that_fits() {
+    let zen4 = machine("zen4", &[]);
+    let blocks = [block(0x1000, &[LOAD, &[0xeb, 0xfb]])];
+    let mut warmer = Warmer::new(&zen4);
+    translate(&mut warmer, &blocks);
+    sweep(&mut warmer, 400);
+    assert_eq!(warmer.instructions(), 800);
+    let (memory, predictor) = warmer.into_units();
+    let mut warm = FastCore::new(&zen4, Settings::default()).with_units(memory, predictor);
+    let mut cold = FastCore::new(&zen4, Settings::default());
+    for core in [&mut warm, &mut cold] {
+        translate(core, &blocks);
+        sweep(core, 400);
+        core.finish();
+    }
+    let misses = [Event::L1iMisses, Event::DtlbLoadMisses, Event::L1dLoadMisses, Event::Resteers];
+    for event in misses {
+        assert_eq!(warm.counts()[event], 0, "{}", event.name());
+        assert!(cold.counts()[event] > 0, "{}", event.name());
+    }
+}
+
+#[test]
+fn far_from_windows_a_line_is_told_once_and_the_last_level_still_has_it() {
+    let small = machine("zen4", &[("caches.l2.size_kib", "256")]);
+    // Too far apart for streams, and more than the second level holds.
+    let lines: Vec<u64> = (0..10_000).map(|k| 5 * 64 * k).collect();
+    let (mut near, mut far) = (Warmer::new(&small), Warmer::new(&small));
+    for _ in 0..3 {
+        near.refresh(&lines);
+        far.refresh_far(&lines, 1000);
+    }
+    let counts = |warmer: &Warmer| (warmer.memory().counts.l3, warmer.memory().counts.l3_misses);
+    // Beside them a line of page tables for every eight pages.
+    let tables = (5 * 64 * 10_000_u64).div_ceil(8 * 4096);
+    let once = 10_000 + tables;
+    assert_eq!(counts(&near), (20_000 + once, once));
+    assert_eq!(counts(&far), (once, once));
+    far.refresh_far(&lines, 1000 + FORGET_FAR);
+    assert_eq!(counts(&far), (2 * once, once), "told anew, and there all along");
+}
+
+#[test]
+fn code_that_ran_unseen_is_not_fetched_from_memory_afterwards() {
+    let zen4 = machine("zen4", &[("prefetch.code_next_line", "false")]);
+    // A jump to itself in each of 400 pages: too far apart for streams.
+    let blocks: Vec<StaticBlock> =
+        (0..400).map(|k| block(0x10_0000 + 4096 * k, &[&[0xeb, 0xfe]])).collect();
+    let fetched_after = |tell: fn(&mut Warmer, &[(BlockId, u32)])| {
+        let mut warmer = Warmer::new(&zen4);
+        translate(&mut warmer, &blocks);
+        let runs: Vec<(BlockId, u32)> = (0..400).map(|id| (BlockId(id), 7)).collect();
+        tell(&mut warmer, &runs);
+        let before = warmer.memory().counts.l3_misses;
+        runs.iter().for_each(|&(id, _)| warmer.executed(id, 1, &[]));
+        warmer.memory().counts.l3_misses - before
+    };
+    // Translation reads a line of tables for every eight pages.
+    assert_eq!(fetched_after(|_, _| {}), 400 + 400 / 8);
+    let in_bulk = |warmer: &mut Warmer, runs: &[(BlockId, u32)]| {
+        let mut lines = Vec::new();
+        warmer.lines_of(runs, &mut lines);
+        assert_eq!(lines.len(), 400);
+        warmer.refresh_far(&lines, 0);
+    };
+    assert_eq!(fetched_after(in_bulk), 0);
+    let one_by_one = |warmer: &mut Warmer, runs: &[(BlockId, u32)]| {
+        for &(id, times) in runs {
+            let mut told = 0;
+            (0..times).for_each(|_| {
+                warmer.reach(id, 1, &[], |warmer, line| {
+                    told += 1;
+                    warmer.refresh(&[line]);
+                });
+            });
+            assert_eq!(told, 1, "a line is told once");
+        }
+    };
+    assert_eq!(fetched_after(one_by_one), 0);
+}
+
+#[test]
+fn a_predictor_that_alone_sees_blocks_learns_as_one_that_is_warmed() {
+    let zen4 = machine("zen4", &[]);
+    // A conditional jump back, and a jump back: taken by a pattern of seven.
+    let blocks = [block(0x1000, &[NOP, &[0x75, 0xfd]]), block(0x1003, &[&[0xeb, 0xfb]])];
+    let mut all = Warmer::new(&zen4);
+    let mut alone = Warmer::new(&zen4);
+    for warmer in [&mut all, &mut alone] {
+        translate(warmer, &blocks);
+    }
+    for k in 0..5000_u32 {
+        let id = BlockId(u32::from(k % 7 == 3));
+        let ran = if id.0 == 0 { 2 } else { 1 };
+        all.executed(id, ran, &[]);
+        alone.steer(id, ran);
+    }
+    assert!(all.branches().taken > 3000 && all.branches().mispredicted > 0);
+    assert_eq!(alone.branches(), all.branches());
+    assert_eq!(alone.memory().counts, Default::default(), "nothing else saw them");
+}
+
+#[test]
+fn strays_do_no_harm() {
+    let mut warmer = Warmer::new(&machine("zen4", &[]));
+    warmer.executed(BlockId(3), 1, &[]);
+    translate(&mut warmer, &[block(u64::MAX - 5, &[LOAD, NOP])]);
+    warmer.executed(BlockId(0), 9, &[load(0, u64::MAX), load(500, 1), store(2, 7)]);
+    assert_eq!(warmer.instructions(), 2);
+}
