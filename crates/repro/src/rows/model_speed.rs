@@ -75,8 +75,8 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
     result.versions.insert("cachegrind".to_owned(), json!(versions[1]));
     context.progress.start(4 * tasks.len() as u64);
     let mut all = Vec::new();
-    for task in &tasks {
-        match measure(context, task, size, &versions) {
+    for (task, runs) in tasks.iter().zip(measure_all(context, &tasks, size, &versions)) {
+        match measured(context, task, runs, &versions) {
             Ok(measured) => {
                 result.detail.rows.push(Row::Cells(Tone::Plain, cells(task, &measured)));
                 result.remember(task);
@@ -95,20 +95,38 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
     Ok(result)
 }
 
-fn measure(
+/// How each program is run: first all of them sampled and by the peer, whose ratio is the question,
+/// and last what takes longest. A row that is broken off goes on from there, since runs are kept.
+const ORDER: [Option<&[&str]>; 4] = [Some(SAMPLED), None, Some(WARM), Some(FULL)];
+
+/// The runs of each task, in that order.
+fn measure_all(
     context: &Context,
-    task: &Task,
+    tasks: &[Task],
     size: Size,
     versions: &[String; 2],
+) -> Vec<Vec<Result<Run, String>>> {
+    let mut runs: Vec<Vec<Result<Run, String>>> = vec![Vec::new(); tasks.len()];
+    for options in ORDER {
+        for (task, runs) in tasks.iter().zip(&mut runs) {
+            runs.push(once(context, task, size, options, versions));
+        }
+    }
+    runs
+}
+
+fn measured(
+    context: &Context,
+    task: &Task,
+    runs: Vec<Result<Run, String>>,
+    versions: &[String; 2],
 ) -> Result<Measured, String> {
-    let run = |options| once(context, task, size, Some(options), versions);
-    Ok(Measured {
-        fast: run(FULL)?,
-        warm: run(WARM)?,
-        sampled: run(SAMPLED)?,
-        cachegrind: once(context, task, size, None, versions)?,
-        reference: reference(context, task, versions)?,
-    })
+    let runs = runs.into_iter().collect::<Result<Vec<Run>, String>>()?;
+    let &[sampled, cachegrind, warm, fast] = runs.as_slice() else {
+        return Err(format!("{} was not run", task.name));
+    };
+    let reference = reference(context, task, versions)?;
+    Ok(Measured { fast, warm, sampled, cachegrind, reference })
 }
 
 /// The run under the cycle-by-cycle core, of the same program's quick input; none of programs that

@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 use super::peak::peak_bytes;
 use super::{Task, Wrap};
 
-/// Longest a run may take; a program that hangs must not hang the whole table.
+/// Longest a run may take; a program that hangs must not hang the whole table. Under a tool, which may
+/// hold a dozen modelled cores, it has that many times as long.
 const LIMIT: Duration = Duration::from_secs(900);
+const LIMIT_TIMES: u32 = 6;
 
 /// The time a process and the children it waited for took.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,6 +60,7 @@ impl Spent {
 pub(super) struct Start<'a> {
     task: &'a Task,
     argv: Vec<String>,
+    limit: Duration,
     stdout: PathBuf,
     pub(super) stderr: PathBuf,
 }
@@ -73,7 +76,8 @@ impl<'a> Start<'a> {
             argv.extend(task.command()?);
         }
         let (stdout, stderr) = (streams.join("stdout"), streams.join("stderr"));
-        Ok(Start { task, argv, stdout, stderr })
+        let limit = if wrap.words.is_empty() { LIMIT } else { LIMIT * LIMIT_TIMES };
+        Ok(Start { task, argv, limit, stdout, stderr })
     }
 
     /// Starts it; each of `swaps` is replaced in every argument (a server's port).
@@ -90,7 +94,8 @@ impl<'a> Start<'a> {
         let child = command
             .spawn()
             .map_err(|e| format!("{}: {program} cannot be started: {e}", self.task.name))?;
-        Ok(Running { child, began, name: self.task.name.clone(), peak_bytes: 0 })
+        let name = self.task.name.clone();
+        Ok(Running { child, began, limit: self.limit, name, peak_bytes: 0 })
     }
 
     fn stdin(&self) -> Result<Stdio, String> {
@@ -119,6 +124,7 @@ fn create(path: &Path) -> Result<File, String> {
 pub(super) struct Running {
     child: Child,
     began: Instant,
+    limit: Duration,
     name: String,
     peak_bytes: u64,
 }
@@ -131,9 +137,10 @@ impl Running {
             if let Some(spent) = self.reaped()? {
                 return Ok(spent);
             }
-            if self.began.elapsed() > LIMIT {
+            if self.began.elapsed() > self.limit {
                 self.end();
-                return Err(format!("{} took longer than {} s", self.name, LIMIT.as_secs()));
+                let seconds = self.limit.as_secs();
+                return Err(format!("{} took longer than {seconds} s", self.name));
             }
             self.peak_bytes = self.peak_bytes.max(peak_bytes(self.child.id()).unwrap_or(0));
             std::thread::sleep(pause);
