@@ -71,6 +71,14 @@ pub trait CoreListener: Send {
         true
     }
 
+    /// Whether it wants to hear by `passed` in which order blocks run while it idles.
+    fn hears_order(&self) -> bool {
+        false
+    }
+
+    /// While the listener idled these blocks ran to their end, in this order. `ran` counts them later.
+    fn passed(&mut self, _blocks: &[BlockId]) {}
+
     /// While the listener idled these blocks ran to their end so many times, `instructions` in all.
     fn ran(&mut self, _runs: &[(BlockId, u32)], _instructions: u64) {}
 

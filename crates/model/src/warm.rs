@@ -92,7 +92,9 @@ pub struct Warmer {
     passes: usize,
     instructions: u64,
     branches: BranchCounts,
+    /// Lines of data, and of code, that were reached a short while before.
     reached: Reached,
+    reached_code: Reached,
     /// Instructions until the lines reached are forgotten.
     until_forgotten: u64,
     /// Lines reached far from anything timed, and since how many instructions.
@@ -124,6 +126,7 @@ impl Warmer {
             instructions: 0,
             branches: BranchCounts::default(),
             reached: Reached::default(),
+            reached_code: Reached::default(),
             until_forgotten: FORGET_EVERY,
             far: Reached::default(),
             far_from: 0,
@@ -160,6 +163,7 @@ impl Warmer {
 
     fn forget_reached(&mut self) {
         self.reached.forget();
+        self.reached_code.forget();
         self.memory.forget_tables();
         self.until_forgotten = FORGET_EVERY;
     }
@@ -192,27 +196,36 @@ impl Warmer {
         self.memory.refresh_all(&self.far_new);
     }
 
-    /// Tells of the lines that so many instructions of a block, and what they touched, lie in and that
-    /// were not reached a short while before.
+    /// Adds the lines that so many instructions of a block, and what they touched, lie in and that were
+    /// not reached a short while before.
+    #[inline]
     pub(crate) fn reach(
         &mut self,
         id: BlockId,
         ran: u16,
         accesses: &[Access],
-        mut told: impl FnMut(&mut Warmer, u64),
+        lines: &mut Vec<u64>,
     ) {
         self.until_forgotten = self.until_forgotten.saturating_sub(u64::from(ran));
         if self.until_forgotten == 0 {
             self.forget_reached();
         }
-        for address in self.code_of(id) {
-            if self.reached.is_new(address) {
-                told(self, address);
-            }
-        }
+        self.reach_code(id, lines);
         for access in accesses {
             if self.reached.is_new(access.address) {
-                told(self, access.address);
+                self.memory.refresh_data_page(access.address);
+                lines.push(access.address);
+            }
+        }
+    }
+
+    /// Adds the lines of a block's code that were not reached a short while before.
+    #[inline]
+    fn reach_code(&mut self, id: BlockId, lines: &mut Vec<u64>) {
+        for address in self.code_of(id) {
+            if self.reached_code.is_new(address) {
+                self.memory.refresh_code_page(address);
+                lines.push(address);
             }
         }
     }
@@ -238,10 +251,12 @@ impl Warmer {
     /// The lines of the code of blocks that ran unseen.
     pub(crate) fn lines_of(&mut self, runs: &[(BlockId, u32)], lines: &mut Vec<u64>) {
         self.forget_reached();
-        for &(id, _) in runs {
-            let all = self.code_of(id);
-            lines.extend(all.filter(|&address| self.reached.is_new(address)));
-        }
+        runs.iter().for_each(|&(id, _)| self.reach_code(id, lines));
+    }
+
+    /// Data that was touched unseen: translation hears of its pages.
+    pub(crate) fn pages_of(&mut self, addresses: &[u64]) {
+        addresses.iter().for_each(|&address| self.memory.refresh_data_page(address));
     }
 
     /// An address in each line of a block's code.

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use metrology::Coverage;
 use model::core::{Accounting, Settings};
-use model::event::Event;
+use model::event::{Counts, Event};
 use model::fast::FastCore;
 use model::machine::Machine;
 use model::sampled::{Plan, SampledCore};
@@ -94,7 +94,9 @@ impl Thread {
         let mut core = FastCore::new(machine, Settings::default());
         self.say("fast", self.tell(&mut core));
         core.finish();
-        let truth = core.counts()[Event::Cycles] as f64;
+        let all = core.counts();
+        let truth = all[Event::Cycles] as f64;
+        let mut sums = vec![0.0; Event::ALL.len()];
         let (mut held, mut offs, mut widths) = (0, Vec::new(), Vec::new());
         for seed in 1..=seeds {
             let plan = Plan { seed, ..plan() };
@@ -106,7 +108,11 @@ impl Thread {
             held += u64::from(interval.holds(truth));
             offs.push(100.0 * (cycles.value / truth - 1.0));
             widths.push(100.0 * interval.half_width() / truth);
-            if seed <= 3 {
+            for (&event, sum) in Event::ALL.iter().zip(&mut sums) {
+                *sum += core.estimate(event).map_or(0.0, |estimate| estimate.value);
+            }
+            if seed <= 3 || (cycles.value / truth - 1.0).abs() > 0.1 {
+                println!("seed {seed}");
                 self.say("sampled", seconds);
                 println!(
                     "  {} windows, {:.2} % ± {:.2} %, dof {:.1}",
@@ -134,8 +140,41 @@ impl Thread {
             mean(&squares).sqrt(),
             mean(&widths)
         );
+        say_parts(&all, &sums, offs.len());
     }
 }
+
+/// Says which events are off most on average: stalls as parts of all cycles, others of their own.
+fn say_parts(truth: &Counts, sums: &[f64], seeds: usize) {
+    let off = |event: Event| {
+        let mean = sums.get(event as usize).copied().unwrap_or(0.0) / seeds.max(1) as f64;
+        100.0 * (mean - truth[event] as f64)
+    };
+    let is_stall = |event: &&Event| event.name().starts_with("stall-");
+    let mut stalls: Vec<Event> = Event::ALL.iter().filter(is_stall).copied().collect();
+    stalls.sort_by(|a, b| off(*b).abs().total_cmp(&off(*a).abs()));
+    for event in stalls.into_iter().take(6) {
+        let part = off(event) / truth[Event::Cycles] as f64;
+        println!("  {part:+.2} % of all cycles: {}", event.name());
+    }
+    for event in KEPT_WARM {
+        println!("  {:+.2} %: {}", off(event) / (truth[event] as f64).max(1.0), event.name());
+    }
+}
+
+/// What skipping keeps warm, or does not.
+const KEPT_WARM: [Event; 10] = [
+    Event::DirectionMisses,
+    Event::TargetMisses,
+    Event::Resteers,
+    Event::L1iMisses,
+    Event::L2CodeMisses,
+    Event::ItlbWalks,
+    Event::DtlbLoadWalks,
+    Event::L1dLoadMisses,
+    Event::L2LoadMisses,
+    Event::L3LoadMisses,
+];
 
 impl CoreListener for Thread {
     fn translated(&mut self, _: BlockId, block: &StaticBlock) {

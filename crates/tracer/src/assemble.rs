@@ -14,8 +14,8 @@
 //! instruction. A block's instructions touch memory in order and no more than they can, which tells
 //! such pieces apart.
 //!
-//! A listener may idle: it then hears from time to time how often blocks ran (`idle`), and of memory
-//! only how far a block came is noted. If it does not even want lines, blocks are put on a list and
+//! A listener may idle: it then hears from time to time how often blocks ran (`idle`), and perhaps in
+//! which order, and of memory only how far a block came is noted. If it does not even want lines, blocks are put on a list and
 //! looked at later (`noted`), and memory is not looked at: a block that a fault cuts short then counts
 //! as whole.
 
@@ -144,6 +144,9 @@ impl Assembler {
     #[inline(never)]
     fn count_one(&mut self, block: &'static LiveBlock) {
         self.idle.count(block.id);
+        if self.idle.is_order_full() {
+            self.tell_order();
+        }
         if self.idle.add(u64::from(block.len)) {
             self.wake();
         }
@@ -156,7 +159,7 @@ impl Assembler {
         let last = std::mem::take(&mut self.last);
         let accesses = self.accesses.get(1..=last).unwrap_or_default();
         self.listener.executed(block.id, block.len, accesses);
-        self.idle.begin(self.listener.idles_for(), self.known);
+        self.idle.begin(self.listener.idles_for(), self.listener.hears_order(), self.known);
         if self.idle.is_on() && !self.listener.hears_lines() {
             self.noted.begin(self.idle.left());
         }
@@ -184,6 +187,7 @@ impl Assembler {
             self.pending = Some(next);
             self.base = 0;
         }
+        self.tell_order();
         self.idle.add(counted);
         self.noted.lengthen(longest);
         self.floor = 0;
@@ -216,6 +220,7 @@ impl Assembler {
     #[cold]
     #[inline(never)]
     fn wake(&mut self) {
+        self.tell_order();
         self.tell_addresses();
         let listener = &mut self.listener;
         self.idle.end(|runs, instructions| listener.ran(runs, instructions));
@@ -273,6 +278,7 @@ impl Assembler {
         if block.id.0 >= self.known {
             self.introduce(block);
         }
+        self.tell_order();
         let accesses = self.accesses.get(1..=count).unwrap_or_default();
         if self.is_told {
             self.is_told = false;
@@ -314,6 +320,11 @@ impl Assembler {
             self.tell_addresses();
         }
         true
+    }
+
+    fn tell_order(&mut self) {
+        let listener = &mut self.listener;
+        self.idle.tell_order(|blocks| listener.passed(blocks));
     }
 
     #[cold]

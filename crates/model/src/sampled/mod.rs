@@ -6,12 +6,12 @@
 //! (`observed`, `fit`). Which blocks run is known of everything, and how long they took before
 //! (`usual`). While the estimate is good enough strata grow, and long ones are warmed only for
 //! a part before their window. What ran a while before that reaches the outer caches and the branch
-//! predictor alone, which remember longest; of the rest runs are counted, and its code reaches the
-//! outer caches:
+//! predictor alone, which remember longest, the predictor for longer still; of the rest runs are
+//! counted, and its code reaches the outer caches:
 //!
 //! ```text
-//! |CCC|...pM....|.pM......|....pM...|--rr...pM--------|----rrr...pM--|
-//! C all timed  . warmed  p primed  M measured  r reaches outer caches, predictor  - skipped
+//! |CCC|...pM....|.pM......|....pM...|-srr...pM--------|---ssrr...pM--|   - skipped
+//! C all timed  . warmed  p primed  M measured  s reaches predictor  r outer caches, predictor
 //! ```
 //!
 //! Some windows are warmed for longer and then looked at again as if they had not been (`recalled`).
@@ -49,12 +49,18 @@ use recalled::Recalled;
 use regression::Prior;
 use warmth::Warmth;
 
+/// Lines that wait before caches hear of them together, which is faster than one by one.
+const LINES_TOGETHER: usize = 64;
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     /// The child of a fork has not run yet.
     Forked,
     Certain,
     Skip,
+    /// The branch predictor learns.
+    Steer,
+    /// Lines reach the outer caches as well.
     Reach,
     Warm,
     Prime,
@@ -75,7 +81,7 @@ pub struct SampledCore {
     instructions: u64,
     in_stratum: u64,
     turns_at: u64,
-    /// Room for lines of code that ran unseen.
+    /// Lines that were reached and that no cache heard of yet.
     lines: Vec<u64>,
     /// About how long strata are, and how this one lies.
     about: u64,
@@ -205,7 +211,7 @@ impl SampledCore {
     /// Whether the program runs on and nothing is warmed but outer caches.
     fn is_skipping(&self) -> bool {
         match self.phase {
-            Phase::Skip | Phase::Reach => true,
+            Phase::Skip | Phase::Steer | Phase::Reach => true,
             Phase::After => self.stratum.is_skipped,
             _ => false,
         }
@@ -216,19 +222,38 @@ impl SampledCore {
         self.is_skipping() && (self.phase == Phase::Reach || self.reaching.is_on())
     }
 
+    /// Whether the branch predictor learns from what is skipped.
+    fn is_steering(&self) -> bool {
+        matches!(self.phase, Phase::Steer | Phase::Reach)
+    }
+
+    #[inline]
     fn reach(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
-        let (is_near, instructions) = (self.phase == Phase::Reach, self.instructions);
         let accesses = if self.is_reaching() { accesses } else { &[] };
-        let recalled = &mut self.recalled;
-        self.warmer.reach(id, ran, accesses, |warmer, address| match is_near {
-            true => {
-                warmer.refresh(&[address]);
-                if let Some(recalled) = recalled {
-                    recalled.note_line(address);
-                }
-            }
-            false => warmer.refresh_far(&[address], instructions),
-        });
+        self.warmer.reach(id, ran, accesses, &mut self.lines);
+        if self.lines.len() >= LINES_TOGETHER {
+            self.refresh_lines();
+        }
+    }
+
+    /// Lines that were reached one by one go where they belong by now.
+    fn refresh_lines(&mut self) {
+        let mut lines = std::mem::take(&mut self.lines);
+        self.refresh(&lines);
+        lines.clear();
+        self.lines = lines;
+    }
+
+    /// Lines reach the outer caches: all of them shortly before a window, where the second level
+    /// remembers.
+    fn refresh(&mut self, addresses: &[u64]) {
+        if self.phase != Phase::Reach {
+            return self.warmer.refresh_far(addresses, self.instructions);
+        }
+        self.warmer.refresh(addresses);
+        if let Some(recalled) = &mut self.recalled {
+            recalled.note_lines(addresses);
+        }
     }
 
     #[inline]
@@ -273,7 +298,7 @@ impl CoreListener for SampledCore {
             }
         }
         match self.phase {
-            Phase::Reach => {
+            Phase::Steer | Phase::Reach => {
                 self.warmer.steer(id, ran);
                 self.reach(id, ran, accesses);
             }
@@ -299,8 +324,7 @@ impl CoreListener for SampledCore {
     }
 
     fn idles_for(&self) -> u64 {
-        // The predictor wants to see every block that it is reached by.
-        match self.is_skipping() && self.phase != Phase::Reach {
+        match self.is_skipping() {
             true => self.turns_at.saturating_sub(self.in_stratum),
             false => 0,
         }
@@ -308,6 +332,16 @@ impl CoreListener for SampledCore {
 
     fn hears_lines(&self) -> bool {
         self.is_reaching()
+    }
+
+    fn hears_order(&self) -> bool {
+        self.is_steering()
+    }
+
+    fn passed(&mut self, blocks: &[BlockId]) {
+        if self.is_steering() {
+            blocks.iter().for_each(|&id| self.warmer.steer(id, u16::MAX));
+        }
     }
 
     fn ran(&mut self, runs: &[(BlockId, u32)], instructions: u64) {
@@ -318,11 +352,8 @@ impl CoreListener for SampledCore {
             }
         }
         if self.is_skipping() {
-            let mut lines = std::mem::take(&mut self.lines);
-            lines.clear();
-            self.warmer.lines_of(runs, &mut lines);
-            self.warmer.refresh_far(&lines, self.instructions);
-            self.lines = lines;
+            self.warmer.lines_of(runs, &mut self.lines);
+            self.refresh_lines();
         }
         self.instructions += instructions;
         self.in_stratum += instructions;
@@ -330,13 +361,19 @@ impl CoreListener for SampledCore {
 
     fn touched(&mut self, addresses: &[u64]) {
         if self.is_reaching() {
-            self.warmer.refresh_far(addresses, self.instructions);
+            self.warmer.pages_of(addresses);
+            self.refresh(addresses);
         }
     }
 
     fn interrupted(&mut self) {
         match self.phase {
-            Phase::Forked | Phase::Skip | Phase::Reach | Phase::Warm | Phase::After => {
+            Phase::Forked
+            | Phase::Skip
+            | Phase::Reach
+            | Phase::Steer
+            | Phase::Warm
+            | Phase::After => {
                 self.warmer.interrupted();
             }
             Phase::Certain | Phase::Prime | Phase::Measure => self.core.interrupted(),
@@ -350,6 +387,7 @@ impl CoreListener for SampledCore {
             self.core.finish();
             self.exchange();
         }
+        self.refresh_lines();
         self.phase = Phase::Forked;
         self.add_fixed();
         for (before, more) in self.fixed_before.iter_mut().zip(self.fixed.1) {

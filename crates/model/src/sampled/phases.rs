@@ -8,15 +8,14 @@ use super::plan::{Stratum, longest};
 use super::recalled::Recalled;
 use super::{Phase, SampledCore};
 use crate::event::{Counts, Event};
+use crate::warm::Units;
 
 impl SampledCore {
     /// All that was counted of what cycles follow from, as long as nothing is skipped.
     pub(super) fn features(&self) -> Features {
         let memory = match self.phase {
             Phase::Certain | Phase::Prime | Phase::Measure => self.core.memory(),
-            Phase::Forked | Phase::Skip | Phase::Reach | Phase::Warm | Phase::After => {
-                self.warmer.memory()
-            }
+            _ => self.warmer.memory(),
         };
         let timed = &self.core.account().totals;
         let warmed = self.warmer.branches();
@@ -40,7 +39,7 @@ impl SampledCore {
         self.warmer.skip();
         if self.stratum.is_skipped {
             self.phase = Phase::Skip;
-            self.turns_at = self.stratum.reach;
+            self.turns_at = self.stratum.steer;
         } else {
             self.begin_warming();
         }
@@ -56,6 +55,7 @@ impl SampledCore {
     #[cold]
     #[inline(never)]
     pub(super) fn turn(&mut self, pc: u64) {
+        self.refresh_lines();
         match self.phase {
             Phase::Forked => {
                 self.enter_core(pc);
@@ -71,6 +71,11 @@ impl SampledCore {
             }
             Phase::Skip => {
                 self.warmer.skip();
+                self.phase = Phase::Steer;
+                self.turns_at = self.stratum.reach;
+            }
+            Phase::Steer => {
+                self.warmer.skip();
                 self.phase = Phase::Reach;
                 let Stratum { recall, warm, .. } = self.stratum;
                 let is_kept = recall.is_some() && !self.reaching.is_on();
@@ -79,11 +84,7 @@ impl SampledCore {
             }
             Phase::Reach => {
                 if self.recalled.is_none() && self.stratum.recall.is_some() {
-                    // Where none were kept, all strata have reached by now what this one has: that is
-                    // no part of what longer warming adds.
-                    let kept = self.before.take();
-                    let units = kept.unwrap_or_else(|| Box::new(self.warmer.units()));
-                    self.recalled = Some(Recalled::new(units));
+                    self.recalled = Some(Recalled::new(self.units_of_most()));
                 }
                 if self.in_stratum < self.stratum.warm {
                     self.turns_at = self.stratum.warm;
@@ -122,6 +123,15 @@ impl SampledCore {
                 self.begin_stratum();
             }
         }
+    }
+
+    /// The units as they would be by now, were this stratum warmed for no longer than most. Where all
+    /// that is skipped reaches the last level, all strata have reached by now what this one has, and the
+    /// predictor of all has learnt: that is no part of what longer warming adds.
+    fn units_of_most(&mut self) -> Box<Units> {
+        let (memory, predictor) = self.warmer.units();
+        let kept = self.before.take().map(|kept| kept.0);
+        Box::new((kept.unwrap_or(memory), predictor))
     }
 
     /// What was counted in the stretch that is timed whole.

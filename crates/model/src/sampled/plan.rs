@@ -63,9 +63,14 @@ pub(super) fn longest(instructions: u64) -> u64 {
 const SKIPPED_FROM: u64 = 5;
 /// Some skipped strata are warmed for so many times as long.
 const LONGER: u64 = 4;
-/// So many times what is warmed reaches the outer caches and the predictor before that: no more than
-/// what is warmed for longer, or a second look would not see all of it.
+/// So many times what is warmed reaches the outer caches before that: no more than what is warmed for
+/// longer, or a second look would not see all of it.
 const OUTER: u64 = LONGER - 1;
+/// The predictor learns for so many times what is warmed, and from no less than one part in so many of
+/// what is skipped: what it knows of branches that are met rarely it gathers over many millions of
+/// instructions, and a second look does not go back that far.
+const STEERED: u64 = 8;
+const STEERED_PART: u64 = 16;
 /// Where the last level is reached throughout, the second one is for so many times as long.
 const NEAR: u64 = 2;
 /// In skipped strata a window is one part in so many, within so many times the usual: what is warmed
@@ -81,8 +86,8 @@ pub(super) fn reaching(warm: u64) -> u64 {
 /// Where the parts of one stratum lie, counted from its start.
 ///
 /// ```text
-/// |......rrrrrrrwwwwwwwwwwwppMMM............|   . skipped  r reaches outer caches and predictor  w warmed
-///        reach  warm       prime measure end          length       p primed  M measured
+/// |.....sssssrrrrrrwwwwwwwwwppMMM...........|   . skipped  s predictor learns  r outer caches too
+///       steer reach warm    prime measure end         length    w warmed  p primed  M measured
 /// ```
 ///
 /// One that is warmed for longer has `recall` within its r, or w: what ran from there on is kept, and
@@ -90,8 +95,9 @@ pub(super) fn reaching(warm: u64) -> u64 {
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(super) struct Stratum {
     pub(super) length: u64,
-    /// Where lines begin to reach the outer caches, and where warming begins; the whole stratum is
-    /// warmed if not skipped.
+    /// Where the predictor begins to learn, where lines begin to reach the outer caches, and where
+    /// warming begins; the whole stratum is warmed if not skipped.
+    pub(super) steer: u64,
     pub(super) reach: u64,
     pub(super) warm: u64,
     pub(super) prime: u64,
@@ -138,13 +144,16 @@ impl Stratum {
         let usual = before(plan.warm_instructions);
         let (reach, warm) = if is_long { before(LONGER * plan.warm_instructions) } else { usual };
         let recall = is_long.then_some(usual.0);
-        Stratum { reach, warm, recall, is_skipped: true, ..stratum }
+        let steered = (STEERED * plan.warm_instructions).max(length / STEERED_PART);
+        let steer = stratum.prime.saturating_sub(steered).min(reach);
+        Stratum { steer, reach, warm, recall, is_skipped: true, ..stratum }
     }
 
     /// Where all that is skipped reaches the last level, lines begin to reach the second one in all
     /// strata as early.
     pub(super) fn reach_longer(&mut self, plan: &Plan) {
         self.reach = self.prime.saturating_sub(NEAR * reaching(plan.warm_instructions));
+        self.steer = self.steer.min(self.reach);
     }
 }
 

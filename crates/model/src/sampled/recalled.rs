@@ -50,8 +50,8 @@ impl Recalled {
     }
 
     /// Lines were reached.
-    pub(super) fn note_line(&mut self, address: u64) {
-        self.lines.push(address);
+    pub(super) fn note_lines(&mut self, addresses: &[u64]) {
+        self.lines.extend_from_slice(addresses);
     }
 }
 
@@ -105,6 +105,12 @@ impl SampledCore {
         rate
     }
 
+    /// Lines that were reached while looking again.
+    fn refresh_all(&mut self) {
+        self.warmer.refresh(&self.lines);
+        self.lines.clear();
+    }
+
     /// The same, from the units that the warmer has now.
     fn replay(&mut self, recalled: &Recalled, warm: u64, pc: u64) -> Option<f64> {
         let &[(prime, prime_pc), (measure, _)] = recalled.turns.as_slice() else { return None };
@@ -116,14 +122,15 @@ impl SampledCore {
         let mut left: u64 = warming.iter().map(|run| u64::from(run.ran)).sum();
         play(warming, &mut accesses, |run, own| {
             if left <= warm {
+                self.refresh_all();
                 self.warmer.executed(run.id, run.ran, own);
             } else if left <= reaching(warm) || self.reaching.is_on() {
                 self.warmer.steer(run.id, run.ran);
-                self.warmer
-                    .reach(run.id, run.ran, own, |warmer, address| warmer.refresh(&[address]));
+                self.warmer.reach(run.id, run.ran, own, &mut self.lines);
             }
             left = left.saturating_sub(u64::from(run.ran));
         });
+        self.refresh_all();
         self.enter_core(prime_pc);
         play(priming, &mut accesses, |run, own| self.core.executed(run.id, run.ran, own));
         let before = self.core.counts();

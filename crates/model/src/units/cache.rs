@@ -19,6 +19,9 @@ const EMPTY: u64 = u64::MAX;
 const NARROW: usize = 16;
 /// Low bits by which wide sets count what they hold, as a mask.
 const HELD_MASK: u64 = 1023;
+/// Low bits of a stamp that tell the way, and their mask.
+const WAY_BITS: u32 = 16;
+const WAY_MASK: u64 = (1 << WAY_BITS) - 1;
 /// The most hints that are kept: more would themselves miss the host's caches.
 const HINTS_MAX: usize = 8192;
 /// Ways 0, 1, 2 ... 15, the first in the lowest bits.
@@ -40,7 +43,7 @@ pub struct Cache<V> {
     values: Vec<V>,
     /// The ways of each narrow set, newest first.
     orders: Vec<u64>,
-    /// When each place of wide sets was used last, and the latest of all.
+    /// When each place of wide sets was used last, with its way in the low bits, and the latest of all.
     stamps: Vec<u64>,
     latest: u64,
     /// How many numbers wide sets hold, by low bits.
@@ -168,7 +171,7 @@ impl<V: Copy + Default> Cache<V> {
             Some(order) => *order = to_front(*order, way as u64),
             None => {
                 self.latest += 1;
-                self.stamps[set * self.ways + way] = self.latest;
+                self.stamps[set * self.ways + way] = stamp(self.latest, way);
             }
         }
     }
@@ -194,13 +197,7 @@ impl<V: Copy + Default> Cache<V> {
     /// Makes the newest of its set what was found in a place and has not left it.
     #[inline]
     pub(super) fn renew_place(&mut self, at: Place) {
-        match self.stamps.get_mut(at.place as usize) {
-            Some(stamp) => {
-                self.latest += 1;
-                *stamp = self.latest;
-            }
-            None => self.renew(at.set as usize, at.place as usize - at.set as usize * self.ways),
-        }
+        self.renew(at.set as usize, at.place as usize - at.set as usize * self.ways);
     }
 
     /// Finds a number whose value passes a test and makes it the newest of its set; otherwise
@@ -247,8 +244,14 @@ impl<V: Copy + Default> Cache<V> {
             return (order >> (4 * (self.ways - 1))) as usize & 15;
         }
         let stamps = &self.stamps[set * self.ways..][..self.ways];
-        let oldest = stamps.iter().enumerate().min_by_key(|(_, stamp)| **stamp);
-        oldest.map_or(0, |(way, _)| way)
+        // Four at a time: each comparison waits for one before it in its own lane only.
+        let (fours, rest) = stamps.as_chunks::<4>();
+        let mut least = [u64::MAX; 4];
+        for four in fours {
+            least = std::array::from_fn(|lane| least[lane].min(four[lane]));
+        }
+        let oldest = least.iter().chain(rest).fold(u64::MAX, |a, &b| a.min(b));
+        (oldest & WAY_MASK) as usize
     }
 
     /// Puts a number that is not held in as the newest; returns what had to leave.
@@ -278,7 +281,13 @@ impl<V: Copy + Default> Cache<V> {
 
 /// Stamps of places that were never used: the last way of each set leaves first.
 fn unused(places: usize, ways: usize) -> Vec<u64> {
-    (0..places).map(|place| (ways - 1 - place % ways) as u64).collect()
+    (0..places).map(|place| place % ways).map(|way| stamp((ways - 1 - way) as u64, way)).collect()
+}
+
+/// A moment, with the way that was used then.
+#[inline]
+fn stamp(moment: u64, way: usize) -> u64 {
+    moment << WAY_BITS | way as u64
 }
 
 /// The places of a table, each linked with the next newer and the next older.

@@ -299,6 +299,18 @@ impl Memory {
         self.beyond::<false>(address >> self.line_shift, 0);
     }
 
+    /// The page of code that an address lies in is used by something that nobody follows.
+    #[inline]
+    pub fn refresh_code_page(&mut self, address: u64) {
+        self.itlb.refresh(address);
+    }
+
+    /// The page of data that an address lies in is used by something that nobody follows.
+    #[inline]
+    pub fn refresh_data_page(&mut self, address: u64) {
+        self.dtlb.refresh(address);
+    }
+
     /// Lines of tables are told anew from now on.
     pub fn forget_tables(&mut self) {
         self.told_tables.fill(NO_LINE);

@@ -112,6 +112,16 @@ impl Tlb {
         Translation { cycles, missed_l1: true, walked: true }
     }
 
+    /// A page is used by something that nobody follows. The second level hears only of what the first
+    /// one lacks, here too: otherwise it would keep pages in use that it forgets in truth.
+    #[inline]
+    pub fn refresh(&mut self, address: u64) {
+        if !self.hits(address) {
+            self.miss(address >> self.page_shift);
+            self.misses -= 1;
+        }
+    }
+
     /// Puts a page into the first level.
     fn enter(&mut self, page: u64) {
         let Some((left, ())) = self.first.insert(page, ()) else { return };
@@ -144,6 +154,21 @@ mod tests {
         assert_eq!(sweep(&mut tlb, 144), (72, 72));
         assert_eq!(sweep(&mut tlb, 144), (144, 0));
         assert_eq!(tlb.translate(1 << 40).cycles, 7 + 14);
+    }
+
+    #[test]
+    fn pages_that_nobody_follows_are_known_and_were_not_waited_for() {
+        let machine = Machine::named("zen4").unwrap();
+        let facts = &machine.tlbs;
+        let pages = u64::from(2 * facts.l1d.entries);
+        for (second, walks) in [(facts.l2d.as_ref(), 1), (None, pages + 1)] {
+            let mut tlb = Tlb::new(facts, &facts.l1d, second);
+            (0..pages).for_each(|page| tlb.refresh(page * 4096));
+            assert_eq!(tlb.misses, 0, "nobody waited");
+            let walked = (0..=pages).filter(|page| tlb.translate(page * 4096).walked).count();
+            assert_eq!(walked as u64, walks, "the page that was not told of, or those that left");
+            assert_eq!(tlb.misses, pages + 1, "a sweep over twice the first level");
+        }
     }
 
     #[test]

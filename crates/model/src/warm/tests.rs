@@ -79,14 +79,10 @@ fn code_that_ran_unseen_is_not_fetched_from_memory_afterwards() {
     assert_eq!(fetched_after(in_bulk), 0);
     let one_by_one = |warmer: &mut Warmer, runs: &[(BlockId, u32)]| {
         for &(id, times) in runs {
-            let mut told = 0;
-            (0..times).for_each(|_| {
-                warmer.reach(id, 1, &[], |warmer, line| {
-                    told += 1;
-                    warmer.refresh(&[line]);
-                });
-            });
-            assert_eq!(told, 1, "a line is told once");
+            let mut lines = Vec::new();
+            (0..times).for_each(|_| warmer.reach(id, 1, &[], &mut lines));
+            assert_eq!(lines.len(), 1, "a line is told once");
+            warmer.refresh(&lines);
         }
     };
     assert_eq!(fetched_after(one_by_one), 0);

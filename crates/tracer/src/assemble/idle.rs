@@ -21,6 +21,9 @@ pub(super) struct Idle {
     counted: u64,
     runs: Vec<u32>,
     ran: Vec<u32>,
+    /// Whether the order of blocks is wanted, and those since it was told.
+    is_ordered: bool,
+    order: Vec<BlockId>,
     reached: Reached,
     /// Room for addresses, and how many there are.
     addresses: Box<[u64; ADDRESSES_MAX]>,
@@ -29,6 +32,8 @@ pub(super) struct Idle {
 
 /// Addresses after which the listener is told of them; a power of two.
 const ADDRESSES_MAX: usize = 1024;
+/// Blocks after which it is told of their order.
+const ORDER_MAX: usize = 512;
 
 impl Default for Idle {
     fn default() -> Idle {
@@ -38,6 +43,8 @@ impl Default for Idle {
             counted: 0,
             runs: Vec::new(),
             ran: Vec::new(),
+            is_ordered: false,
+            order: Vec::new(),
             reached: Reached::default(),
             addresses: Box::new([0; ADDRESSES_MAX]),
             filled: 0,
@@ -58,9 +65,11 @@ impl Idle {
         self.until_asked <= 0
     }
 
-    /// The listener idles for so many instructions, perhaps none; it knows so many blocks.
-    pub(super) fn begin(&mut self, instructions: u64, known: u32) {
+    /// The listener idles for so many instructions, perhaps none; it may want their order, and knows so
+    /// many blocks.
+    pub(super) fn begin(&mut self, instructions: u64, is_ordered: bool, known: u32) {
         self.until_asked = ASK_EVERY;
+        self.is_ordered = is_ordered;
         self.left = instructions.min(TELL_EVERY) as i64;
         if self.is_on() {
             self.reached.forget();
@@ -81,6 +90,23 @@ impl Idle {
         match self.runs.get_mut(id.0 as usize) {
             Some(runs) if *runs > 0 => *runs += 1,
             _ => self.count_first(id),
+        }
+        if self.is_ordered {
+            self.order.push(id);
+        }
+    }
+
+    /// Whether there are enough blocks in order to tell of.
+    #[inline]
+    pub(super) fn is_order_full(&self) -> bool {
+        self.order.len() >= ORDER_MAX
+    }
+
+    /// Tells of the order of blocks that ran whole.
+    pub(super) fn tell_order(&mut self, tell: impl FnOnce(&[BlockId])) {
+        if !self.order.is_empty() {
+            tell(&self.order);
+            self.order.clear();
         }
     }
 

@@ -179,8 +179,14 @@ fn what_the_engine_writes_to_deliver_a_signal_is_no_access_of_the_program() {
     }
 }
 
-/// A listener that idles for as long as it is told to.
-struct Sleepy(Told, Arc<Mutex<u64>>, bool);
+/// A listener that idles for as long as it is told to, and may hear lines or order meanwhile.
+struct Sleepy(Told, Arc<Mutex<u64>>, Hears);
+
+#[derive(Clone, Copy, Default)]
+struct Hears {
+    lines: bool,
+    order: bool,
+}
 
 impl CoreListener for Sleepy {
     fn translated(&mut self, id: BlockId, block: &StaticBlock) {
@@ -200,7 +206,16 @@ impl CoreListener for Sleepy {
     }
 
     fn hears_lines(&self) -> bool {
-        self.2
+        self.2.lines
+    }
+
+    fn hears_order(&self) -> bool {
+        self.2.order
+    }
+
+    fn passed(&mut self, blocks: &[BlockId]) {
+        let blocks: Vec<u32> = blocks.iter().map(|id| id.0).collect();
+        self.0.say(format!("passed {blocks:?}"));
     }
 
     fn touched(&mut self, addresses: &[u64]) {
@@ -215,10 +230,10 @@ impl CoreListener for Sleepy {
 
 /// An assembler whose listener knows all blocks and idles for so long after the next.
 fn idling(instructions: u64) -> (Assembler, Told, Vec<&'static LiveBlock>) {
-    sleeping(instructions, true)
+    sleeping(instructions, Hears { lines: true, order: false })
 }
 
-fn sleeping(instructions: u64, hears: bool) -> (Assembler, Told, Vec<&'static LiveBlock>) {
+fn sleeping(instructions: u64, hears: Hears) -> (Assembler, Told, Vec<&'static LiveBlock>) {
     let (told, blocks) = (Told::default(), blocks());
     let idles = Arc::new(Mutex::new(0));
     let listener = Sleepy(told.clone(), idles.clone(), hears);
@@ -271,7 +286,7 @@ fn an_idle_listener_still_hears_of_faults_and_of_what_ran_before_a_system_call()
 
 #[test]
 fn a_listener_that_wants_no_lines_hears_only_how_often_blocks_ran() {
-    let (mut assembler, told, blocks) = sleeping(1000, false);
+    let (mut assembler, told, blocks) = sleeping(1000, Hears::default());
     assembler.begin(blocks[0]);
     told.take();
     // Turns of a string instruction are one, whether its block has more or not.
@@ -288,8 +303,45 @@ fn a_listener_that_wants_no_lines_hears_only_how_often_blocks_ran() {
 }
 
 #[test]
+fn a_listener_that_wants_the_order_hears_it_before_anything_that_came_later() {
+    for lines in [false, true] {
+        let (mut assembler, told, blocks) = sleeping(1000, Hears { lines, order: true });
+        assembler.begin(blocks[1]);
+        told.take();
+        let touch = |assembler: &mut Assembler, instruction| {
+            if lines {
+                assert!(assembler.idles_past(instruction, 0x40));
+            }
+        };
+        for place in [0, 1, 0, 4] {
+            touch(&mut assembler, 0);
+            touch(&mut assembler, 1);
+            assembler.begin(blocks[place]);
+        }
+        // The third of them did not lead to the fourth, so a handler ran.
+        let said = told.take();
+        let heard = said.join(", ");
+        if lines {
+            assert_eq!(heard, "passed [1, 0, 1], run 0 3, signal");
+        } else {
+            assert_eq!(heard, "", "none is looked at yet");
+        }
+        touch(&mut assembler, 1);
+        assembler.system_call(1);
+        let heard = told.take().join(", ");
+        let ran = "ran [(1, 2), (0, 1)] 7";
+        match lines {
+            true => assert_eq!(heard, format!("run 4 2, touched [40], {ran}")),
+            false => {
+                assert_eq!(heard, format!("passed [1, 0, 1], run 0 3, signal, run 4 2, {ran}"))
+            }
+        }
+    }
+}
+
+#[test]
 fn noted_blocks_end_with_what_may_run_unseen_and_signals_are_heard_of() {
-    let (mut assembler, told, blocks) = sleeping(6, false);
+    let (mut assembler, told, blocks) = sleeping(6, Hears::default());
     assembler.begin(blocks[0]);
     told.take();
     assembler.begin(blocks[4]);
@@ -307,7 +359,7 @@ fn noted_blocks_end_with_what_may_run_unseen_and_signals_are_heard_of() {
 fn blocks_seen_for_the_first_time_while_noting_are_introduced() {
     let (told, blocks) = (Told::default(), blocks());
     let idles = Arc::new(Mutex::new(0));
-    let listener = Sleepy(told.clone(), idles.clone(), false);
+    let listener = Sleepy(told.clone(), idles.clone(), Hears::default());
     let mut assembler = Assembler::new(Box::new(listener), since);
     assembler.begin(blocks[0]);
     assembler.system_call(0);

@@ -235,6 +235,14 @@ impl<C: Accounting> CoreListener for Modelled<C> {
         self.core.touched(addresses);
     }
 
+    fn hears_order(&self) -> bool {
+        self.core.hears_order()
+    }
+
+    fn passed(&mut self, blocks: &[BlockId]) {
+        self.core.passed(blocks);
+    }
+
     fn ran(&mut self, runs: &[(BlockId, u32)], instructions: u64) {
         self.core.ran(runs, instructions);
         self.publish_if_due(instructions);
