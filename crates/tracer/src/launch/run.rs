@@ -8,12 +8,14 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::{env, fmt, fs, io};
 
 use super::interrupt::Shield;
 use super::probe::{Qemu, QemuError, probe};
 use super::scratch::Scratch;
 use super::{qemu, target};
+use crate::modelled::ModelledThread;
 use crate::results::{self, ProcessFile, ProcessKey, ResultsError};
 use crate::settings::{Listener, Settings, SettingsError, plugin_path};
 use crate::trace::{FILE_HEADER, leftovers};
@@ -89,10 +91,13 @@ impl std::error::Error for LaunchError {}
 pub struct Finished {
     /// How the program ended.
     pub status: ExitStatus,
-    /// What every process of it left, killed or not.
+    /// What every process of it left, killed or not, but for what modelled cores tell of every
+    /// instruction: [`Finished::modelled`] reads that, a process at a time.
     pub processes: BTreeMap<ProcessKey, ProcessFile>,
     /// The process that was started.
     pub main: ProcessKey,
+    /// Where the results lie for as long as somebody may ask.
+    scratch: Arc<Scratch>,
 }
 
 impl Finished {
@@ -102,6 +107,18 @@ impl Finished {
             "the program executed an instruction that QEMU does not have, such as AVX-512; rebuild \
              it for x86-64-v3 to trace it",
         )
+    }
+
+    /// What the modelled cores of a process's threads counted, by instruction too.
+    ///
+    /// # Errors
+    ///
+    /// The results cannot be read any more.
+    pub fn modelled(
+        &self,
+        process: ProcessKey,
+    ) -> Result<BTreeMap<u32, ModelledThread>, ResultsError> {
+        results::read(&self.scratch.path().join(process.file_name())).map(|file| file.modelled)
     }
 }
 
@@ -157,6 +174,7 @@ impl Launch {
         }
         let shield = Shield::raise();
         let child = command.spawn().map_err(LaunchError::Start)?;
+        let scratch = Arc::new(scratch);
         Ok(Running { child, scratch, listener: settings.listener, _shield: shield })
     }
 
@@ -213,7 +231,7 @@ fn fix_addresses(command: &mut Command) {
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
-    scratch: Scratch,
+    scratch: Arc<Scratch>,
     listener: Listener,
     _shield: Shield,
 }
@@ -235,7 +253,7 @@ impl Running {
         if let Listener::Trace(path) = &self.listener {
             complete_trace(path, &processes).map_err(LaunchError::Trace)?;
         }
-        Ok(Finished { status, processes, main })
+        Ok(Finished { status, processes, main, scratch: Arc::clone(&self.scratch) })
     }
 }
 
@@ -261,7 +279,7 @@ fn read_all(dir: &Path) -> Result<BTreeMap<ProcessKey, ProcessFile>, LaunchError
     for entry in fs::read_dir(dir).map_err(LaunchError::Scratch)? {
         let path = entry.map_err(LaunchError::Scratch)?.path();
         if path.extension().is_some_and(|extension| extension == "results") {
-            match results::read(&path) {
+            match results::read_outline(&path) {
                 Ok(file) => drop(processes.insert(file.key, file)),
                 // A process that died while it made its file has counted nothing.
                 Err(ResultsError::Foreign(_)) => {}

@@ -20,6 +20,8 @@ mod write;
 pub use layout::{CHUNK_PAYLOAD_BYTES, ProcessKey, TALLY_BLOCKS, TALLY_WORDS};
 pub use publish::Publisher;
 pub(crate) use read::PARTIAL_WORDS;
-pub use read::{BlockTally, Partial, ProcessFile, ResultsError, Tail, ThreadTally, read};
+pub use read::{
+    BlockTally, Partial, ProcessFile, ResultsError, Tail, ThreadTally, read, read_outline,
+};
 pub(crate) use write::file_size_limit;
 pub use write::{Chunk, RecordLog, ResultsFile, Started};

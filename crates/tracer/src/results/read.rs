@@ -119,6 +119,17 @@ pub struct ProcessFile {
 
 /// Reads a results file, whether its process still runs or not.
 pub fn read(path: &Path) -> Result<ProcessFile, ResultsError> {
+    read_some(path, |_| true)
+}
+
+/// The same without what modelled cores tell of every instruction, which may be a hundred megabytes a
+/// process.
+pub fn read_outline(path: &Path) -> Result<ProcessFile, ResultsError> {
+    read_some(path, |kind| kind != Kind::Rows as u64 && kind != Kind::Ways as u64)
+}
+
+/// Reads the chunks of those kinds that are wanted.
+fn read_some(path: &Path, is_wanted: fn(u64) -> bool) -> Result<ProcessFile, ResultsError> {
     let failed = |why| ResultsError::Io(path.into(), why);
     let file = File::open(path).map_err(failed)?;
     let len = file.metadata().map_err(failed)?.len();
@@ -130,11 +141,15 @@ pub fn read(path: &Path) -> Result<ProcessFile, ResultsError> {
     let mut process = ProcessFile::from_header(&bytes);
     let room = len.saturating_sub(HEADER_BYTES as u64) / CHUNK_BYTES as u64;
     let mut found: BTreeMap<u32, Found> = BTreeMap::new();
+    let mut whole = vec![0; CHUNK_BYTES];
     for index in 0..word(&bytes, header::CHUNKS).min(room) {
-        let mut chunk = vec![0; CHUNK_BYTES];
         let start = HEADER_BYTES as u64 + index * CHUNK_BYTES as u64;
-        file.read_exact_at(&mut chunk, start).map_err(failed)?;
-        process.add_chunk(&chunk, &mut found);
+        let mut head = [0; CHUNK_HEADER_BYTES];
+        file.read_exact_at(&mut head, start).map_err(failed)?;
+        if is_wanted(word(&head, chunk::KIND)) {
+            file.read_exact_at(&mut whole, start).map_err(failed)?;
+            process.add_chunk(&whole, &mut found);
+        }
     }
     let latest = found.into_iter().filter_map(|(thread, found)| Some((thread, found.latest()?)));
     process.published = latest.collect();
@@ -234,3 +249,33 @@ impl ThreadTally {
 
 /// The words of a partial run: block and instructions, times, loads, stores.
 pub(crate) const PARTIAL_WORDS: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use super::super::{RecordLog, ResultsFile, Started};
+    use super::*;
+    use crate::record::ProcessRecord;
+
+    #[test]
+    fn an_outline_has_everything_but_what_is_known_of_instructions() {
+        let dir = std::env::temp_dir().join(format!("whither-outline-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let file = ResultsFile::create(&dir, 1, Started::default()).unwrap();
+        let path = dir.join(file.key().file_name());
+        RecordLog::default().append(&file, &ProcessRecord::Program { path: "a".to_owned() });
+        let rows = file.rows(3, 40).unwrap();
+        // Ticks, runs and timed runs of instruction 40; 41 never ran.
+        rows.iter().zip([12, 5, 5]).for_each(|(cell, word)| cell.store(word, Relaxed));
+        file.ways(3).unwrap();
+        let (whole, outline) = (read(&path).unwrap(), read_outline(&path).unwrap());
+        let thread = &whole.modelled[&3];
+        assert_eq!(thread.rows.keys().collect::<Vec<_>>(), [&40]);
+        assert_eq!((thread.rows[&40].ticks, thread.rows[&40].runs), (12, 5));
+        assert!(outline.modelled.is_empty());
+        assert!(!whole.records.is_empty());
+        assert_eq!(ProcessFile { modelled: BTreeMap::new(), ..whole }, outline);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}

@@ -9,7 +9,7 @@ use model::core::TICKS;
 use model::event::Event as ModelEvent;
 use model::machine::Machine;
 use show::{Cell, Unit};
-use tracer::counts::{PlacedBlock, ProcessCounts};
+use tracer::counts::{self, PlacedBlock, ProcessCounts};
 use tracer::launch::Finished;
 use tracer::modelled::{InstructionRow, ModelledThread};
 use tracer::results::{ProcessFile, ProcessKey};
@@ -57,7 +57,15 @@ pub(crate) struct ModelledRun {
 
 impl ModelledRun {
     pub(crate) fn read(finished: &Finished, machine: &Machine) -> ModelledRun {
-        let mut run = ModelledRun::of(Some(finished.status), &finished.processes, machine);
+        let mut run = ModelledRun::empty(Some(finished.status), machine);
+        // One at a time: a compiler's rows are a hundred megabytes, and a build runs it many times.
+        for &key in finished.processes.keys() {
+            let Some(process) = counts::count(&finished.processes, key) else { continue };
+            match finished.modelled(key) {
+                Ok(threads) => run.add_process(&process, &threads),
+                Err(why) => run.damage.push(format!("Process {key} is left out: {why}.")),
+            }
+        }
         run.damage.extend(finished.missing_instruction().map(str::to_owned));
         run
     }
@@ -67,6 +75,15 @@ impl ModelledRun {
         processes: &BTreeMap<ProcessKey, ProcessFile>,
         machine: &Machine,
     ) -> ModelledRun {
+        let mut run = ModelledRun::empty(exit, machine);
+        for (&key, file) in processes {
+            let process = counts::count(processes, key);
+            process.iter().for_each(|process| run.add_process(process, &file.modelled));
+        }
+        run
+    }
+
+    fn empty(exit: Option<ExitStatus>, machine: &Machine) -> ModelledRun {
         let event = |name: &str, number| Event {
             name: name.into(),
             code: EventCode::new(MODELLED, number),
@@ -74,19 +91,14 @@ impl ModelledRun {
         };
         let epoch = Epoch { host: machine.name.clone(), began_unix_ns: 0 };
         let events = vec![event("cycles", 0), event("instructions", 1)];
-        let mut run = ModelledRun {
+        ModelledRun {
             exit,
             totals: Totals::default(),
             untimed: Count::ZERO,
             processes: Vec::new(),
             profile: Profile::empty(epoch, Source::Modelled, events),
             damage: Vec::new(),
-        };
-        for process in tracer::counts::counts(processes) {
-            let modelled = processes.get(&process.key).map(|file| &file.modelled);
-            run.add_process(&process, modelled.unwrap_or(&BTreeMap::new()));
         }
-        run
     }
 
     /// The status to pass through, as a shell would have it.

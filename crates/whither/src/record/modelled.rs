@@ -1,6 +1,5 @@
 //! Samples of a modelled core, stored like measured ones and labelled as what they are.
 
-use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 
 use model::event::Event as ModelEvent;
@@ -20,7 +19,7 @@ use vocab::{
 use super::view::recording;
 use crate::cli::{ModelJob, ModelledRecord, RecordJob};
 use crate::database::{Keeping, host_name, keep, note_facts, now_unix_ns};
-use crate::failure::{Failure, RUN_FAILED, passed_on};
+use crate::failure::{ERROR, Failure, RUN_FAILED, passed_on};
 use crate::model::{MODELLED, launch, place_of};
 use crate::output::Output;
 
@@ -56,7 +55,7 @@ pub(super) fn record(
     };
     let began = now_unix_ns();
     let finished = launch(&model, Listener::Model(ask))?;
-    let mut profile = profile(&finished, &interrupts, began);
+    let mut profile = profile(&finished, &interrupts, began)?;
     note_facts(&mut profile);
     if profile.tally.taken() == Count::ZERO {
         return Err(Failure::new(RUN_FAILED, "the modelled counters never overflowed")
@@ -136,7 +135,11 @@ fn named(name: &str) -> Result<ModelEvent, Failure> {
     })
 }
 
-fn profile(finished: &Finished, asked: &InterruptAsk, began_unix_ns: u64) -> Profile {
+fn profile(
+    finished: &Finished,
+    asked: &InterruptAsk,
+    began_unix_ns: u64,
+) -> Result<Profile, Failure> {
     let event = |(event, &is_precise): (&Option<ModelEvent>, &bool)| {
         let event = (*event)?;
         let precisely = if is_precise { ":p" } else { "" };
@@ -149,13 +152,12 @@ fn profile(finished: &Finished, asked: &InterruptAsk, began_unix_ns: u64) -> Pro
     let events = asked.events.iter().zip(&asked.is_precise).filter_map(event).collect();
     let epoch = Epoch { host: host_name(), began_unix_ns };
     let mut profile = Profile::empty(epoch, Source::Modelled, events);
-    for process in tracer::counts::counts(&finished.processes) {
-        let threads = finished.processes.get(&process.key).map(|file| &file.modelled);
-        for thread in threads.into_iter().flat_map(BTreeMap::values) {
-            add_thread(&mut profile, &process, thread);
-        }
+    for &key in finished.processes.keys() {
+        let Some(process) = tracer::counts::count(&finished.processes, key) else { continue };
+        let threads = finished.modelled(key).map_err(|why| Failure::new(ERROR, why.to_string()))?;
+        threads.values().for_each(|thread| add_thread(&mut profile, &process, thread));
     }
-    profile
+    Ok(profile)
 }
 
 fn add_thread(profile: &mut Profile, process: &ProcessCounts, thread: &ModelledThread) {
