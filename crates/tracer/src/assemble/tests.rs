@@ -333,7 +333,7 @@ fn a_listener_that_wants_the_order_hears_it_before_anything_that_came_later() {
         match lines {
             true => assert_eq!(heard, format!("run 4 2, touched [40], {ran}")),
             false => {
-                assert_eq!(heard, format!("passed [1, 0, 1], run 0 3, signal, run 4 2, {ran}"))
+                assert_eq!(heard, format!("passed [1, 0, 1], run 0 3, signal, run 4 2, {ran}"));
             }
         }
     }

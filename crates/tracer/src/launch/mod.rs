@@ -1,6 +1,7 @@
 //! Starting a program under QEMU and reading what it left.
 
 mod interrupt;
+mod packer;
 mod probe;
 pub mod qemu;
 mod run;

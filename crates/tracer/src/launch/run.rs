@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::{env, fmt, fs, io};
 
 use super::interrupt::Shield;
+use super::packer::Packer;
 use super::probe::{Qemu, QemuError, probe};
 use super::scratch::Scratch;
 use super::{qemu, target};
@@ -244,7 +245,9 @@ impl Running {
 
     /// Waits for the program and reads what it left.
     pub(crate) fn wait(&mut self) -> Result<Finished, LaunchError> {
+        let packer = Packer::start(&self.scratch);
         let status = self.child.wait().map_err(LaunchError::Start)?;
+        drop(packer);
         let main = ProcessKey { pid: self.child.id(), sequence: 0 };
         let processes = read_all(self.dir())?;
         if !processes.contains_key(&main) {

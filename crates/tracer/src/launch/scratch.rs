@@ -87,7 +87,7 @@ fn pid_of(name: &str) -> Option<i32> {
 }
 
 /// Whether a process exists, whoever owns it.
-fn is_alive(pid: i32) -> bool {
+pub(super) fn is_alive(pid: i32) -> bool {
     Path::new("/proc").join(pid.to_string()).exists()
 }
 

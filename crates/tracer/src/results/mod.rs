@@ -13,11 +13,13 @@
 //! ```
 
 mod layout;
+mod packed;
 mod publish;
 mod read;
 mod write;
 
 pub use layout::{CHUNK_PAYLOAD_BYTES, ProcessKey, TALLY_BLOCKS, TALLY_WORDS};
+pub(crate) use packed::pack;
 pub use publish::Publisher;
 pub(crate) use read::PARTIAL_WORDS;
 pub use read::{

@@ -2,15 +2,13 @@
 //! have written it.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 use super::layout::{
-    CHUNK_BYTES, CHUNK_HEADER_BYTES, HEADER_BYTES, Kind, MAGIC, ProcessKey, TALLY_BLOCKS,
-    TALLY_WORDS, chunk, header,
+    CHUNK_HEADER_BYTES, Kind, MAGIC, ProcessKey, TALLY_BLOCKS, TALLY_WORDS, chunk, header,
 };
+use super::packed::Chunks;
 use super::publish::Found;
 
 use crate::modelled::ModelledThread;
@@ -131,25 +129,14 @@ pub fn read_outline(path: &Path) -> Result<ProcessFile, ResultsError> {
 /// Reads the chunks of those kinds that are wanted.
 fn read_some(path: &Path, is_wanted: fn(u64) -> bool) -> Result<ProcessFile, ResultsError> {
     let failed = |why| ResultsError::Io(path.into(), why);
-    let file = File::open(path).map_err(failed)?;
-    let len = file.metadata().map_err(failed)?.len();
-    let mut bytes = [0; HEADER_BYTES];
-    file.read_exact_at(&mut bytes, 0).map_err(failed)?;
+    let (bytes, mut chunks) = Chunks::open(path).map_err(failed)?;
     if word(&bytes, header::MAGIC) != MAGIC {
         return Err(ResultsError::Foreign(path.into()));
     }
     let mut process = ProcessFile::from_header(&bytes);
-    let room = len.saturating_sub(HEADER_BYTES as u64) / CHUNK_BYTES as u64;
     let mut found: BTreeMap<u32, Found> = BTreeMap::new();
-    let mut whole = vec![0; CHUNK_BYTES];
-    for index in 0..word(&bytes, header::CHUNKS).min(room) {
-        let start = HEADER_BYTES as u64 + index * CHUNK_BYTES as u64;
-        let mut head = [0; CHUNK_HEADER_BYTES];
-        file.read_exact_at(&mut head, start).map_err(failed)?;
-        if is_wanted(word(&head, chunk::KIND)) {
-            file.read_exact_at(&mut whole, start).map_err(failed)?;
-            process.add_chunk(&whole, &mut found);
-        }
+    while let Some(chunk) = chunks.next(is_wanted).map_err(failed)? {
+        process.add_chunk(chunk, &mut found);
     }
     let latest = found.into_iter().filter_map(|(thread, found)| Some((thread, found.latest()?)));
     process.published = latest.collect();
@@ -163,7 +150,7 @@ fn read_some(path: &Path, is_wanted: fn(u64) -> bool) -> Result<ProcessFile, Res
 }
 
 /// The word with this number, or 0 after the end.
-fn word(bytes: &[u8], number: usize) -> u64 {
+pub(super) fn word(bytes: &[u8], number: usize) -> u64 {
     let found = bytes.get(number * 8..).and_then(|rest| rest.first_chunk());
     found.map_or(0, |word| u64::from_le_bytes(*word))
 }
@@ -275,7 +262,27 @@ mod tests {
         assert_eq!((thread.rows[&40].ticks, thread.rows[&40].runs), (12, 5));
         assert!(outline.modelled.is_empty());
         assert!(!whole.records.is_empty());
-        assert_eq!(ProcessFile { modelled: BTreeMap::new(), ..whole }, outline);
+        assert_eq!(ProcessFile { modelled: BTreeMap::new(), ..whole.clone() }, outline);
+        // Packed, it says the same, takes no room, and keeps its name.
+        super::super::pack(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 4096);
+        assert_eq!((read(&path).unwrap(), read_outline(&path).unwrap()), (whole.clone(), outline));
+        let packed = path.with_extension("packed");
+        let bytes = std::fs::read(&packed).unwrap();
+        assert!(bytes.len() < 6000, "{} bytes", bytes.len());
+        // Cut short or damaged it may say less or something else, and harms nobody.
+        for len in (4096..bytes.len()).step_by(5) {
+            std::fs::write(&packed, &bytes[..len]).unwrap();
+            let _ = read(&path);
+        }
+        for at in (0..bytes.len()).step_by(41) {
+            let mut bad = bytes.clone();
+            bad[at] ^= 0x55;
+            std::fs::write(&packed, &bad).unwrap();
+            let _ = read(&path);
+        }
+        std::fs::write(&packed, &bytes[..4200]).unwrap();
+        assert!(read(&path).is_err());
         std::fs::remove_dir_all(&dir).unwrap();
     }
 }
