@@ -14,6 +14,9 @@ use crate::event::{Counts, Event};
 /// +1.1. These cannot judge it.
 const WINDOW_BIAS: f64 = 0.006;
 
+/// A stratum that has so many times as much of a feature as any window is unlike them all.
+const BEYOND: f64 = 2.0;
+
 /// What is known of one event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rate {
@@ -149,6 +152,18 @@ impl Line<'_> {
         product(&s.stretch, &self.coefficients)
     }
 
+    /// What the coefficients make of that part of a stratum's features which no window came near. How
+    /// long one miss takes was seen where misses are rare; where they come in crowds a core waits for
+    /// many at once, so that it may be anything from nothing to this. Of what is counted, and not timed,
+    /// there is no such part.
+    fn beyond_all(&self, s: &Observed, most: &Features) -> f64 {
+        if !(Event::Cycles..=Event::L1dPending).contains(&self.event) {
+            return 0.0;
+        }
+        let beyond = std::array::from_fn(|k| (s.stretch[k] - BEYOND * most[k]).max(0.0));
+        product(&self.basis.known.of(&beyond), &self.coefficients)
+    }
+
     fn left(&self, s: &Observed) -> f64 {
         s.rate(self.event) - product(&s.window, &self.coefficients)
     }
@@ -166,16 +181,23 @@ impl Line<'_> {
     }
 }
 
+/// The most of each feature that a window showed.
+fn most_in_windows(strata: &[Observed]) -> Features {
+    timed(strata).fold([0.0; FEATURES], |most, s| std::array::from_fn(|k| most[k].max(s.window[k])))
+}
+
 fn of_event(strata: &[Observed], bases: &[Basis], prior: &Prior, event: Event) -> Rate {
     let lines: Vec<Line> =
         bases.iter().map(|basis| Line::new(strata, basis, prior, event)).collect();
     let (mut sum, mut variance, mut squares) = (0.0, 0.0, 0.0);
     let (mut lately, mut throughout) = (0.0, 0.0);
+    let most = most_in_windows(strata);
     // The first has none before it: the one after it serves as well.
     let mut before = timed(strata).nth(1);
     for (place, s) in strata.iter().enumerate() {
         let Some(line) = lines.iter().find(|line| line.basis.known == s.known) else { continue };
-        let told = line.told(s);
+        let beyond = line.beyond_all(s, &most);
+        let told = line.told(s) - beyond / 2.0;
         let (more, unknown) = match s.has_window() {
             // Each stratum has its window, so that only what differs within strata is left to
             // chance. Two neighbours differ by that twice, and by a little of how strata differ.
@@ -196,7 +218,8 @@ fn of_event(strata: &[Observed], bases: &[Basis], prior: &Prior, event: Event) -
             lately += own / LATELY.min(strata.len()) as f64;
         }
         let own = own * s.stands_for.powi(2);
-        variance += own;
+        // Anything from nothing to all of it is as likely, which no number of windows told.
+        variance += own + (beyond * s.stands_for).powi(2) / 12.0;
         squares += own * own;
     }
     variance += lines.iter().map(|line| line.variance(strata)).sum::<f64>();

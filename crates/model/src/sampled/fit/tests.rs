@@ -84,3 +84,26 @@ fn what_is_known_of_the_whole_makes_intervals_narrower() {
     let [code, outer, _] = Known::KINDS.map(|known| judged(known, 40).2);
     assert!(outer < 0.8 * code, "{outer} against {code}");
 }
+
+#[test]
+fn a_crowd_of_misses_that_no_window_met_may_cost_anything_from_nothing_to_what_one_does() {
+    let prior = Prior::of(&Machine::named("zen4").unwrap());
+    let mut dice = Dice::new(5);
+    let (mut strata, truth) = process(&mut dice, Known::Outer);
+    let before = Fitted::new(&strata, &prior).unwrap();
+    // One stratum in 150 has fifty times as many misses as any window.
+    strata[149].stretch[6] = 0.1;
+    strata[149].stretch[7] = 0.2;
+    let after = Fitted::new(&strata, &prior).unwrap();
+    let cycles = |fitted: &Fitted| fitted.rates[Event::Cycles as usize].spread(1.0, 0.0, 0.0);
+    for each in [0.0, 15.0, 75.0, 150.0] {
+        let truth = truth + 0.2 * each / STRATA as f64;
+        assert!(cycles(&after).interval(Coverage::P95).holds(truth), "{each} cycles each");
+    }
+    // Half of what such misses would cost one by one, and as much uncertainty as follows from that.
+    let more = cycles(&after).value - cycles(&before).value;
+    let full = 0.2 * 150.0 / STRATA as f64;
+    assert!((more / full - 0.5).abs() < 0.1, "{more} of {full}");
+    let spread = cycles(&after).standard_uncertainty;
+    assert!((spread / (full / 12.0_f64.sqrt()) - 1.0).abs() < 0.1, "{spread}");
+}
