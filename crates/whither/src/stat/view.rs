@@ -145,6 +145,9 @@ pub(crate) fn measure_cell(measure: &Measure) -> Cell {
     }
 }
 
+/// Places that count, share and estimator of an interval take.
+const SENTENCE_PLACES: usize = 54;
+
 /// One interval for a person: a line an event.
 pub(crate) fn interval_lines(batch: &Batch) -> String {
     let at = batch.at_s.unwrap_or(batch.seconds);
@@ -156,12 +159,18 @@ pub(crate) fn interval_lines(batch: &Batch) -> String {
         let count = count_cell(row).to_text();
         let cpu = row.part.cpu.map_or(String::new(), |cpu| format!("CPU{cpu}  "));
         let cgroup = row.part.cgroup.as_ref().map_or(String::new(), |name| format!("  {name}"));
-        // A sentence stands where the numbers would, and as far as they reach.
-        let found = match total {
-            Some(_) => format!("{count:>28}  {share:>7}  {estimator:<15}"),
-            None => format!("{count:<54}"),
+        // A sentence stands where the numbers would, as far as they reach; a longer one comes last.
+        let (found, why) = match total {
+            Some(_) => (format!("{count:>28}  {share:>7}  {estimator:<15}"), ""),
+            None if count.chars().count() <= SENTENCE_PLACES => {
+                (format!("{count:<SENTENCE_PLACES$}"), "")
+            }
+            None => {
+                let (what, why) = count.split_once(": ").unwrap_or((&count, ""));
+                (format!("{what:<SENTENCE_PLACES$}"), why)
+            }
         };
-        let line = format!("{at:>10.3}  {cpu}{found}  {}{cgroup}", row.typed);
+        let line = format!("{at:>10.3}  {cpu}{found}  {}{cgroup}  {why}", row.typed);
         text.push_str(&show::clean(line.trim_end()));
         text.push('\n');
     }
@@ -193,4 +202,22 @@ pub(crate) fn run_facts(command: &str, ended: Option<&perf::Ended>, elapsed_s: f
         facts.push(Fact::new("system_s", "system", seconds(ended.usage.system.as_secs_f64())));
     }
     facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stat::batch::Missing;
+    use crate::stat::testing::{batch, refused};
+
+    #[test]
+    fn the_event_of_an_interval_stands_below_its_heading_however_long_the_reason() {
+        for why in ["the target did not run".to_owned(), "long ".repeat(20)] {
+            let total = Err(Missing { is_supported: true, why: why.clone() });
+            let batch = batch(vec![CountRow { total, ..refused("task-clock") }]);
+            let (heading, line) = (interval_heading(&batch), interval_lines(&batch));
+            assert_eq!(line.find("task-clock"), heading.find("event"), "{line}");
+            assert!(line.contains(why.trim_end()), "{line}");
+        }
+    }
 }
