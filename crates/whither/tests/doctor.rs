@@ -17,7 +17,10 @@ fn reachable(name: &str) -> PathBuf {
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
     let copy = folder.join("whither");
-    std::fs::copy(env!("CARGO_BIN_EXE_whither"), &copy).unwrap();
+    // Another process copies it: what this one has written may still be open in a child that
+    // another test is just starting, and then cannot be executed.
+    let mut cp = Command::new("cp");
+    assert!(cp.arg(env!("CARGO_BIN_EXE_whither")).arg(&copy).status().unwrap().success());
     copy
 }
 

@@ -47,10 +47,12 @@ impl Folder {
     }
 
     fn script(&self, name: &str, text: &str) -> String {
-        use std::os::unix::fs::PermissionsExt;
         let path = self.0.join(name);
-        std::fs::write(&path, text).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // Another process writes it: what this one writes may be open in a child that another
+        // test is just starting, and then cannot be executed.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", r#"printf %s "$1" > "$0" && chmod 755 "$0""#]).arg(&path).arg(text);
+        assert!(shell.status().unwrap().success());
         path.to_str().unwrap().to_owned()
     }
 

@@ -95,8 +95,6 @@ fn major(version: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_qemu_without_plugins_or_with_newer_ones_is_told_apart() {
@@ -106,8 +104,11 @@ mod tests {
             let script = format!(
                 "#!/bin/sh\ncase $1 in --version) echo 'qemu-x86_64 version {version} (X)';; *) echo '{help}';; esac\n"
             );
-            fs::write(&path, script).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            // Another process writes it: what this one writes may be open in a child that
+            // another test is just starting, and then cannot be executed.
+            let mut shell = Command::new("sh");
+            shell.args(["-c", r#"printf %s "$1" > "$0" && chmod 755 "$0""#]).arg(&path).arg(script);
+            assert!(shell.status().unwrap().success());
             probe_at(&path)
         };
         assert_eq!(fake("good", "7.2.22", "-plugin  QEMU_PLUGIN").unwrap().version, "7.2.22");
