@@ -164,7 +164,6 @@ impl Warmer {
     fn forget_reached(&mut self) {
         self.reached.forget();
         self.reached_code.forget();
-        self.memory.forget_tables();
         self.until_forgotten = FORGET_EVERY;
     }
 
@@ -188,7 +187,6 @@ impl Warmer {
         if instructions.abs_diff(self.far_from) >= FORGET_FAR {
             self.far_from = instructions;
             self.far.forget();
-            self.memory.forget_tables();
         }
         let new = addresses.iter().copied().filter(|&address| self.far.is_new(address));
         self.far_new.clear();

@@ -58,15 +58,12 @@ pub struct Memory {
     l2_cycles: u64,
     l3_cycles: u64,
     memory_cycles: u64,
-    told_tables: [u64; TOLD_TABLES],
     /// Things that happened beside instructions.
     pub counts: MemoryCounts,
 }
 
 /// Lines whose tags are asked for together.
 const TOGETHER: usize = 16;
-/// Lines of tables that are remembered as told, a power of two: as many as eight megabytes need.
-const TOLD_TABLES: usize = 256;
 /// No line: lines are shifted addresses.
 const NO_LINE: u64 = u64::MAX;
 
@@ -108,7 +105,6 @@ impl Memory {
             walks: MissFile::new(tlbs.walkers as usize),
             l3_channel: l3_bytes.map(|bytes| Channel::new(cycles_each(bytes))),
             channel: Channel::new(cycles_each(machine.memory.bytes_per_cycle)),
-            told_tables: [NO_LINE; TOLD_TABLES],
             strides: prefetch.l1_stride.then(StridePrefetcher::default),
             streams: prefetch.l2_stream.then(|| StreamPrefetcher::new(reach, page_lines)),
             next_line: prefetch.l1_next_line,
@@ -284,36 +280,28 @@ impl Memory {
 
     /// A line is touched by something that nobody follows: it reaches the levels beyond the first as
     /// a miss would.
-    ///
-    /// So does the page table's line: who waits for a page's first line waits for its translation too,
-    /// and what is not there when it is timed would seem to be waited for there alone.
     pub fn refresh(&mut self, address: u64) {
-        let table = self.table_line(address);
-        let told = &mut self.told_tables[table as usize % TOLD_TABLES];
-        if *told != table {
-            *told = table;
-            if self.l2.touch(table).is_none() {
-                self.beyond_l2::<false>(table, 0, false);
-            }
-        }
         self.beyond::<false>(address >> self.line_shift, 0);
     }
 
     /// The page of code that an address lies in is used by something that nobody follows.
     #[inline]
     pub fn refresh_code_page(&mut self, address: u64) {
-        self.itlb.refresh(address);
+        if self.itlb.refresh(address) {
+            self.walk::<false>(address, 0, 0);
+        }
     }
 
     /// The page of data that an address lies in is used by something that nobody follows.
+    ///
+    /// What translation lacks is read from the page table, no more and no less: a table's lines that
+    /// are not there when a window comes would be waited for there alone, and those of pages that
+    /// translation holds leave the caches in truth, however often the pages are used.
     #[inline]
     pub fn refresh_data_page(&mut self, address: u64) {
-        self.dtlb.refresh(address);
-    }
-
-    /// Lines of tables are told anew from now on.
-    pub fn forget_tables(&mut self) {
-        self.told_tables.fill(NO_LINE);
+        if self.dtlb.refresh(address) {
+            self.walk::<false>(address, 0, 0);
+        }
     }
 
     /// The line that holds the last table's entry for an address.

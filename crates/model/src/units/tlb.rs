@@ -112,14 +112,17 @@ impl Tlb {
         Translation { cycles, missed_l1: true, walked: true }
     }
 
-    /// A page is used by something that nobody follows. The second level hears only of what the first
-    /// one lacks, here too: otherwise it would keep pages in use that it forgets in truth.
+    /// A page is used by something that nobody follows: whether the tables are walked for it. The
+    /// second level hears only of what the first one lacks, here too: otherwise it would keep pages in
+    /// use that it forgets in truth.
     #[inline]
-    pub fn refresh(&mut self, address: u64) {
-        if !self.hits(address) {
-            self.miss(address >> self.page_shift);
-            self.misses -= 1;
+    pub fn refresh(&mut self, address: u64) -> bool {
+        if self.hits(address) {
+            return false;
         }
+        let translation = self.miss(address >> self.page_shift);
+        self.misses -= 1;
+        translation.walked
     }
 
     /// Puts a page into the first level.
@@ -163,7 +166,8 @@ mod tests {
         let pages = u64::from(2 * facts.l1d.entries);
         for (second, walks) in [(facts.l2d.as_ref(), 1), (None, pages + 1)] {
             let mut tlb = Tlb::new(facts, &facts.l1d, second);
-            (0..pages).for_each(|page| tlb.refresh(page * 4096));
+            let told = (0..pages).filter(|page| tlb.refresh(page * 4096)).count();
+            assert_eq!(told as u64, pages, "each is walked for once");
             assert_eq!(tlb.misses, 0, "nobody waited");
             let walked = (0..=pages).filter(|page| tlb.translate(page * 4096).walked).count();
             assert_eq!(walked as u64, walks, "the page that was not told of, or those that left");
