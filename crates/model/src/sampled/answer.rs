@@ -6,7 +6,6 @@ use metrology::{Coverage, Estimate};
 
 use super::features::Known;
 use super::fit::Fitted;
-use super::observed::Observed;
 use super::{Phase, SampledCore};
 use crate::core::{Account, Accounting, Sampling};
 use crate::event::{Counts, Event, STATIC};
@@ -81,25 +80,30 @@ impl SampledCore {
         self.warmth.longer(self.instructions.saturating_sub(certain))
     }
 
-    /// The stratum under way as far as it came, if anything is known of it.
-    fn unfinished(&self) -> Option<Observed> {
+    /// Adds the stratum under way as far as it came. Of a skipped one without a window too little is
+    /// known for it to stand alone: it is the end of the one before.
+    fn add_unfinished(&mut self) {
+        if matches!(self.phase, Phase::Certain | Phase::Forked) || self.in_stratum == 0 {
+            return;
+        }
         let so_far = self.so_far();
-        let is_known =
-            !self.stratum.is_skipped && self.phase != Phase::Certain && self.in_stratum > 0;
-        match &self.window {
-            Some(window) => Some(window.clone().within(so_far)),
-            // Of a skipped one little is known: it counts as the others do on average.
-            None => is_known.then_some(so_far),
+        let before = self.strata.last_mut().filter(|_| self.stratum.is_skipped);
+        match (&self.window, before) {
+            (Some(window), _) => self.strata.push(window.clone().within(so_far)),
+            (None, Some(before)) => before.join(&so_far),
+            (None, None) => self.strata.push(so_far),
         }
     }
 
     /// Fits all there is, the stratum under way included, and looks for code that was never timed.
     fn fit_all(&mut self) {
-        let unfinished = self.unfinished();
-        let count = self.strata.len();
-        self.strata.extend(unfinished);
+        let (count, last) = (self.strata.len(), self.strata.last().cloned());
+        self.add_unfinished();
         self.fit_now();
         self.strata.truncate(count);
+        if let (Some(place), Some(last)) = (self.strata.last_mut(), last) {
+            *place = last;
+        }
         self.unseen = self.look_for_unseen();
     }
 

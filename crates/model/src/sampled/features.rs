@@ -11,6 +11,9 @@ pub(super) const FEATURES: usize = 10;
 /// they are warmed or timed.
 pub(super) type Features = [f64; FEATURES];
 
+/// How long the blocks that ran usually take.
+pub(super) const USUAL: usize = 9;
+
 /// All that was counted so far, by a warmer and by a core that exchange one memory; and how long the
 /// blocks that ran usually take.
 pub(super) fn features(
@@ -54,7 +57,7 @@ impl Known {
     /// Features with those that are not known left out.
     pub(super) fn of(self, features: &Features) -> Features {
         let is_known = |k: usize| match k {
-            0 | 9 => true,
+            0 | USUAL => true,
             6 | 7 => self >= Known::Outer,
             _ => self == Known::All,
         };

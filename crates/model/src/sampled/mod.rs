@@ -27,6 +27,7 @@ mod plan;
 mod reaching;
 mod recalled;
 mod regression;
+mod surprise;
 #[cfg(test)]
 mod tests;
 mod usual;
@@ -47,6 +48,7 @@ use plan::Stratum;
 use reaching::Reaching;
 use recalled::Recalled;
 use regression::Prior;
+use surprise::Surprise;
 use warmth::Warmth;
 
 /// Lines that wait before caches hear of them together, which is faster than one by one.
@@ -104,6 +106,7 @@ pub struct SampledCore {
     fitted: Option<Fitted>,
     /// Whether all that is skipped reaches the last level.
     reaching: Reaching,
+    surprise: Surprise,
     /// How many strata there must be for the fit to be made again, and for all events.
     fit_at: usize,
     fit_all_at: usize,
@@ -169,6 +172,7 @@ impl SampledCore {
             windows: 0,
             fitted: None,
             reaching: Reaching::new(),
+            surprise: Surprise::default(),
             fit_at: 2,
             fit_all_at: 2,
             certain: None,
@@ -233,6 +237,7 @@ impl SampledCore {
         self.warmer.reach(id, ran, accesses, &mut self.lines);
         if self.lines.len() >= LINES_TOGETHER {
             self.refresh_lines();
+            self.look_for_surprise();
         }
     }
 
@@ -357,6 +362,7 @@ impl CoreListener for SampledCore {
         }
         self.instructions += instructions;
         self.in_stratum += instructions;
+        self.look_for_surprise();
     }
 
     fn touched(&mut self, addresses: &[u64]) {

@@ -12,7 +12,7 @@
 //! Whatever the coefficients are, that is right on average over where the windows fall; good ones
 //! make it vary little. A burst of misses between the windows is in the stretch's features.
 
-use super::features::{Features, Known};
+use super::features::{Features, Known, USUAL};
 use crate::event::{Counts, Event};
 
 /// One stratum.
@@ -38,6 +38,19 @@ impl Observed {
     /// This window in a stratum.
     pub(super) fn within(self, stratum: Observed) -> Observed {
         Observed { window: self.window, rates: self.rates, timed: self.timed, ..stratum }
+    }
+
+    /// What follows is part of it: its window speaks for both. What blocks usually take may have been
+    /// learnt anew in between, so that it cannot be compared.
+    pub(super) fn join(&mut self, part: &Observed) {
+        let all = (self.stands_for + part.stands_for).max(1.0);
+        for (k, (own, more)) in self.stretch.iter_mut().zip(&part.stretch).enumerate() {
+            if k != USUAL {
+                *own = (*own * self.stands_for + more * part.stands_for) / all;
+            }
+        }
+        self.known = self.known.min(part.known);
+        self.stands_for = all;
     }
 
     pub(super) fn rate(&self, event: Event) -> f64 {
@@ -82,4 +95,33 @@ pub(super) fn halve(strata: &mut Vec<Observed>) {
 pub(super) fn rates_of(counts: &Counts) -> Box<[f32]> {
     let instructions = counts[Event::Instructions].max(1) as f32;
     counts.0.iter().map(|&count| count as f32 / instructions).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::features::FEATURES;
+    use super::*;
+
+    fn features(misses: f64) -> Features {
+        let mut all = [0.0; FEATURES];
+        (all[0], all[6]) = (1.0, misses);
+        all
+    }
+
+    #[test]
+    fn what_joins_a_stratum_is_in_its_features_and_not_in_its_window() {
+        let of = |stands_for: f64, misses: f64, known: Known| Observed {
+            stands_for,
+            timed: 10.0,
+            known,
+            window: features(0.5),
+            stretch: features(misses),
+            rates: [2.0].into(),
+        };
+        let mut first = of(100.0, 0.1, Known::All);
+        first.join(&of(300.0, 0.5, Known::Outer));
+        assert_eq!((first.stands_for, first.timed, first.known), (400.0, 10.0, Known::Outer));
+        assert!((first.stretch[6] - 0.4).abs() < 1e-12 && (first.stretch[0] - 1.0).abs() < 1e-12);
+        assert_eq!(first.window, features(0.5));
+    }
 }

@@ -24,8 +24,8 @@ impl SampledCore {
 
     pub(super) fn begin_stratum(&mut self) {
         let mut dice = self.dice;
-        let long_every = self.warmth.long_every();
-        self.stratum = Stratum::new(&self.plan, self.about, long_every, || roll(&mut dice));
+        let (length, long_every) = (self.next_length(), self.warmth.long_every());
+        self.stratum = Stratum::new(&self.plan, length, long_every, || roll(&mut dice));
         if self.reaching.is_on() {
             self.stratum.reach_longer(&self.plan);
         }
@@ -44,6 +44,7 @@ impl SampledCore {
             self.begin_warming();
         }
         self.stratum_from = self.features();
+        self.surprise.begin(self.stratum_from);
     }
 
     fn begin_warming(&mut self) {
@@ -114,6 +115,7 @@ impl SampledCore {
                 self.warmer.skip();
                 self.phase = Phase::After;
                 self.turns_at = self.stratum.length;
+                self.surprise.begin(self.features());
             }
             Phase::After => {
                 if !self.stratum.is_skipped {
@@ -169,6 +171,9 @@ impl SampledCore {
             ..self.so_far()
         });
         self.windows += 1;
+        if let Some(window) = &self.window {
+            self.surprise.saw(&window.window);
+        }
     }
 
     /// The stratum as far as it came, without its window.
@@ -188,7 +193,7 @@ impl SampledCore {
         }
     }
 
-    fn end_stratum(&mut self) {
+    pub(super) fn end_stratum(&mut self) {
         let Some(window) = self.window.take() else { return };
         let observed = window.within(self.so_far());
         if self.stratum.is_skipped && self.stratum.recall.is_none() {

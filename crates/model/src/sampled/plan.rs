@@ -78,6 +78,11 @@ const NEAR: u64 = 2;
 const WINDOW_PART: u64 = 80;
 const WINDOW_TIMES_MAX: u64 = 3;
 
+/// The shortest stratum that is not warmed as a whole.
+pub(super) fn shortest_skipped(plan: &Plan) -> u64 {
+    SKIPPED_FROM * plan.warm_instructions
+}
+
 /// How long before a window that is warmed for so many instructions the outer caches are reached.
 pub(super) fn reaching(warm: u64) -> u64 {
     warm + OUTER * warm
@@ -117,7 +122,7 @@ impl Stratum {
         long_every: u64,
         mut roll: impl FnMut() -> u64,
     ) -> Stratum {
-        let is_skipped = length >= SKIPPED_FROM * plan.warm_instructions;
+        let is_skipped = length >= shortest_skipped(plan);
         let usual = plan.window_instructions;
         let window = match is_skipped {
             true => (length / WINDOW_PART).clamp(usual, WINDOW_TIMES_MAX * usual),

@@ -304,3 +304,48 @@ fn a_last_level_knows_what_was_skipped_where_memory_takes_much_of_the_time() {
     let cycles = sampled.estimate(Event::Cycles).unwrap().value;
     assert!((cycles / truth - 1.0).abs() < 0.05, "{cycles} of {truth}");
 }
+
+/// Waits for a line from memory now and then; in the end two loads in three bring one, all at once.
+fn rushes_at_the_end(core: &mut impl CoreListener) {
+    let quiet = block(0x1000, &[CHASE, ADD_RAX_RAX, ADD_RAX_RAX, JNE]);
+    translate(core, &[quiet, block(0x2000, &[LOAD, LOAD, LOAD, JNE])]);
+    let mut dice = Dice::new(8);
+    for step in 0..1_000_000_u64 {
+        // Each fiftieth a line further than streams go.
+        let far = step % 50 == 0;
+        let line = if far { step / 10 } else { (1 << 30) + dice.next() % 200 };
+        core.executed(BlockId(0), 4, &[load(0, (1 << 40) + 64 * line)]);
+    }
+    for step in 0..40_000_u64 {
+        let far = |k: u64| load(k as u16, (1 << 41) + 8192 * (2 * step + k));
+        core.executed(BlockId(1), 4, &[far(0), far(1), load(2, 1 << 40)]);
+    }
+}
+
+#[test]
+fn a_rush_of_misses_as_in_no_window_has_windows_of_its_own() {
+    let zen4 = machine("zen4", &[]);
+    let mut full = FastCore::new(&zen4, Settings::default());
+    rushes_at_the_end(&mut full);
+    full.finish();
+    let truth = full.counts()[Event::Cycles] as f64;
+    for seed in 0..6 {
+        let plan = Plan {
+            certain_instructions: 20_000,
+            warm_instructions: 2_000,
+            prime_instructions: 500,
+            window_instructions: 3_000,
+            stratum_instructions: 200_000,
+            seed,
+            ..Plan::default()
+        };
+        let mut sampled = SampledCore::new(&zen4, Settings::default(), plan);
+        rushes_at_the_end(&mut sampled);
+        sampled.settle_all();
+        let cycles = sampled.estimate(Event::Cycles).unwrap();
+        let (off, width) = (cycles.value / truth - 1.0, sampled.relative_error().unwrap());
+        assert!(off.abs() < 0.02 && off.abs() < width, "seed {seed}: {off} ± {width}");
+        // One in each stratum of the quiet part, and some of the rush.
+        assert!(sampled.windows() > 4_000_000 / 200_000 + 2, "{}", sampled.windows());
+    }
+}
