@@ -195,13 +195,14 @@ impl Warmer {
     }
 
     /// Adds the lines that so many instructions of a block, and what they touched, lie in and that were
-    /// not reached a short while before.
+    /// not reached a short while before. It is near what is timed, or far from it.
     #[inline]
     pub(crate) fn reach(
         &mut self,
         id: BlockId,
         ran: u16,
         accesses: &[Access],
+        is_near: bool,
         lines: &mut Vec<u64>,
     ) {
         self.until_forgotten = self.until_forgotten.saturating_sub(u64::from(ran));
@@ -211,7 +212,7 @@ impl Warmer {
         self.reach_code(id, lines);
         for access in accesses {
             if self.reached.is_new(access.address) {
-                self.memory.refresh_data_page(access.address);
+                self.memory.refresh_data_page(access.address, is_near);
                 lines.push(access.address);
             }
         }
@@ -253,8 +254,8 @@ impl Warmer {
     }
 
     /// Data that was touched unseen: translation hears of its pages.
-    pub(crate) fn pages_of(&mut self, addresses: &[u64]) {
-        addresses.iter().for_each(|&address| self.memory.refresh_data_page(address));
+    pub(crate) fn pages_of(&mut self, addresses: &[u64], is_near: bool) {
+        addresses.iter().for_each(|&address| self.memory.refresh_data_page(address, is_near));
     }
 
     /// An address in each line of a block's code.

@@ -234,7 +234,8 @@ impl SampledCore {
     #[inline]
     fn reach(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
         let accesses = if self.is_reaching() { accesses } else { &[] };
-        self.warmer.reach(id, ran, accesses, &mut self.lines);
+        let is_near = self.phase == Phase::Reach;
+        self.warmer.reach(id, ran, accesses, is_near, &mut self.lines);
         if self.lines.len() >= LINES_TOGETHER {
             self.refresh_lines();
             self.look_for_surprise();
@@ -256,9 +257,6 @@ impl SampledCore {
             return self.warmer.refresh_far(addresses, self.instructions);
         }
         self.warmer.refresh(addresses);
-        if let Some(recalled) = &mut self.recalled {
-            recalled.note_lines(addresses);
-        }
     }
 
     #[inline]
@@ -367,7 +365,7 @@ impl CoreListener for SampledCore {
 
     fn touched(&mut self, addresses: &[u64]) {
         if self.is_reaching() {
-            self.warmer.pages_of(addresses);
+            self.warmer.pages_of(addresses, self.phase == Phase::Reach);
             self.refresh(addresses);
         }
     }

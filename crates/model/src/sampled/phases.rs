@@ -78,21 +78,16 @@ impl SampledCore {
             Phase::Steer => {
                 self.warmer.skip();
                 self.phase = Phase::Reach;
-                let Stratum { recall, warm, .. } = self.stratum;
-                let is_kept = recall.is_some() && !self.reaching.is_on();
+                let is_kept = self.stratum.is_long && !self.reaching.is_on();
                 self.before = is_kept.then(|| Box::new(self.warmer.units()));
-                self.turns_at = recall.map_or(warm, |recall| recall.min(warm));
+                self.turns_at = self.stratum.warm;
             }
             Phase::Reach => {
-                if self.recalled.is_none() && self.stratum.recall.is_some() {
+                if self.stratum.is_long {
                     self.recalled = Some(Recalled::new(self.units_of_most()));
                 }
-                if self.in_stratum < self.stratum.warm {
-                    self.turns_at = self.stratum.warm;
-                } else {
-                    self.warmer.skip();
-                    self.begin_warming();
-                }
+                self.warmer.skip();
+                self.begin_warming();
             }
             Phase::Warm => {
                 self.enter_core(pc);
@@ -196,7 +191,7 @@ impl SampledCore {
     pub(super) fn end_stratum(&mut self) {
         let Some(window) = self.window.take() else { return };
         let observed = window.within(self.so_far());
-        if self.stratum.is_skipped && self.stratum.recall.is_none() {
+        if self.stratum.is_skipped && !self.stratum.is_long {
             self.warmth.stood_for(self.in_stratum);
         }
         let waits = self.prior.memory_cycles * observed.rate(self.prior.memory_event);

@@ -95,8 +95,8 @@ pub(super) fn reaching(warm: u64) -> u64 {
 ///       steer reach warm    prime measure end         length    w warmed  p primed  M measured
 /// ```
 ///
-/// One that is warmed for longer has `recall` within its r, or w: what ran from there on is kept, and
-/// the window is looked at again from no more than that.
+/// One that is warmed for longer begins to warm where the outer caches would be reached otherwise: what
+/// runs from there on is kept, and the window is looked at again from no more than that.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(super) struct Stratum {
     pub(super) length: u64,
@@ -109,8 +109,8 @@ pub(super) struct Stratum {
     pub(super) measure: u64,
     pub(super) end: u64,
     pub(super) is_skipped: bool,
-    /// Where `reach` would be, were it not warmed for longer than most; none if it is not.
-    pub(super) recall: Option<u64>,
+    /// Whether it is warmed for longer than most.
+    pub(super) is_long: bool,
 }
 
 impl Stratum {
@@ -146,12 +146,11 @@ impl Stratum {
             let from = |instructions| stratum.prime.saturating_sub(instructions);
             (from(reaching(warming)), from(warming))
         };
-        let usual = before(plan.warm_instructions);
-        let (reach, warm) = if is_long { before(LONGER * plan.warm_instructions) } else { usual };
-        let recall = is_long.then_some(usual.0);
+        let times = if is_long { LONGER } else { 1 };
+        let (reach, warm) = before(times * plan.warm_instructions);
         let steered = (STEERED * plan.warm_instructions).max(length / STEERED_PART);
         let steer = stratum.prime.saturating_sub(steered).min(reach);
-        Stratum { steer, reach, warm, recall, is_skipped: true, ..stratum }
+        Stratum { steer, reach, warm, is_long, is_skipped: true, ..stratum }
     }
 
     /// Where all that is skipped reaches the last level, lines begin to reach the second one in all

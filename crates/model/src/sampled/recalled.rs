@@ -8,8 +8,8 @@
 //! Both looks see the same instructions, so that their difference is due to warming alone: a few
 //! dozen tell a bias of a fraction of a per cent, where windows apart would take thousands.
 
-use super::SampledCore;
 use super::plan::reaching;
+use super::{LINES_TOGETHER, SampledCore};
 use crate::event::{Counts, Event};
 use crate::stream::{Access, BlockId, CoreListener};
 use crate::warm::Units;
@@ -28,7 +28,6 @@ struct Run {
 pub(super) struct Recalled {
     /// None once they were used.
     units: Option<Box<Units>>,
-    lines: Vec<u64>,
     runs: Vec<Run>,
     accesses: Vec<Access>,
     /// Where priming and measuring began: how many had run, and the address of the next.
@@ -38,8 +37,8 @@ pub(super) struct Recalled {
 impl Recalled {
     /// Nothing ran since the units were kept.
     pub(super) fn new(units: Box<Units>) -> Recalled {
-        let (lines, runs, accesses, turns) = Default::default();
-        Recalled { units: Some(units), lines, runs, accesses, turns }
+        let (runs, accesses, turns) = Default::default();
+        Recalled { units: Some(units), runs, accesses, turns }
     }
 
     /// A block ran.
@@ -47,11 +46,6 @@ impl Recalled {
     pub(super) fn note(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
         self.runs.push(Run { id, ran, accesses: accesses.len() as u32 });
         self.accesses.extend_from_slice(accesses);
-    }
-
-    /// Lines were reached.
-    pub(super) fn note_lines(&mut self, addresses: &[u64]) {
-        self.lines.extend_from_slice(addresses);
     }
 }
 
@@ -118,7 +112,6 @@ impl SampledCore {
         let (priming, measuring) = timed.split_at_checked(measure.checked_sub(prime)?)?;
         let mut accesses = recalled.accesses.as_slice();
         self.warmer.skip();
-        self.warmer.refresh(&recalled.lines);
         let mut left: u64 = warming.iter().map(|run| u64::from(run.ran)).sum();
         play(warming, &mut accesses, |run, own| {
             if left <= warm {
@@ -126,7 +119,11 @@ impl SampledCore {
                 self.warmer.executed(run.id, run.ran, own);
             } else if left <= reaching(warm) || self.reaching.is_on() {
                 self.warmer.steer(run.id, run.ran);
-                self.warmer.reach(run.id, run.ran, own, &mut self.lines);
+                self.warmer.reach(run.id, run.ran, own, true, &mut self.lines);
+                // As soon as when it ran: page tables are read in between.
+                if self.lines.len() >= LINES_TOGETHER {
+                    self.refresh_all();
+                }
             }
             left = left.saturating_sub(u64::from(run.ran));
         });

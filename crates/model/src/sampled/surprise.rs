@@ -102,7 +102,7 @@ impl SampledCore {
     /// What ran of a stratum without a window is the end of the one before.
     fn join_stratum(&mut self) {
         let part = self.so_far();
-        if self.stratum.recall.is_none() {
+        if !self.stratum.is_long {
             self.warmth.stood_for(self.in_stratum);
         }
         match self.strata.last_mut() {

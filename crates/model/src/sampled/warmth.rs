@@ -4,8 +4,10 @@ use metrology::Estimate;
 
 /// A program's bias may be so large a part of the error asked for before warming is made longer.
 const BIAS_PART: f64 = 1.0 / 6.0;
-/// Looks that must be had before it is.
+/// Looks that must be had before it is, and how many times its uncertainty a bias must be: it is looked
+/// at after every window, so that chance has many tries, and longer warming costs much.
 const LOOKS_MIN: f64 = 6.0;
+const SURE: f64 = 3.0;
 /// Looks that are taken soon, and those that are still taken often; later ones are rarer, since each
 /// takes as long as several windows.
 const LOOKS_SOON: f64 = 12.0;
@@ -115,7 +117,7 @@ impl Warmth {
         let enough = |sums: &Sums, least: f64| sums.longer().filter(|_| sums.count >= least);
         let is_off = enough(&looks.usual, LOOKS_MIN).is_some_and(|longer| {
             let bias = longer.value.abs();
-            bias >= allowed && bias >= 2.0 * longer.standard_uncertainty
+            bias >= allowed && bias >= SURE * longer.standard_uncertainty
         });
         let half_will_do = self.times > 1
             && enough(&looks.half, LOOKS_SOON).is_some_and(|longer| {

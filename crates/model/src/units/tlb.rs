@@ -42,6 +42,8 @@ pub struct Tlb {
     walk_cycles: u32,
     page_shift: u32,
     near: [Near; NEAR],
+    /// Pages told from afar, the last of each low bits: about what the first level would hold.
+    far: [u64; NEAR],
     /// Translations that the first level did not have.
     pub misses: u64,
 }
@@ -57,6 +59,7 @@ impl Tlb {
             walk_cycles: facts.walk_cycles,
             page_shift: facts.page_bytes.trailing_zeros(),
             near: [Near { page: NO_PAGE, place: Place::default() }; NEAR],
+            far: [NO_PAGE; NEAR],
             misses: 0,
         }
     }
@@ -125,6 +128,24 @@ impl Tlb {
         translation.walked
     }
 
+    /// The same long before anything is timed: the first level does not remember for so long, and what
+    /// it would keep from the second one need not be known so closely.
+    #[inline]
+    pub fn refresh_far(&mut self, address: u64) -> bool {
+        let page = address >> self.page_shift;
+        let told = &mut self.far[page as usize % NEAR];
+        if *told == page {
+            return false;
+        }
+        *told = page;
+        let Some(second) = &mut self.second else { return true };
+        let walked = second.touch(page).is_none();
+        if walked {
+            second.insert(page, ());
+        }
+        walked
+    }
+
     /// Puts a page into the first level.
     fn enter(&mut self, page: u64) {
         let Some((left, ())) = self.first.insert(page, ()) else { return };
@@ -173,6 +194,23 @@ mod tests {
             assert_eq!(walked as u64, walks, "the page that was not told of, or those that left");
             assert_eq!(tlb.misses, pages + 1, "a sweep over twice the first level");
         }
+    }
+
+    #[test]
+    fn pages_told_from_afar_reach_the_second_level_alone() {
+        let facts = &Machine::named("zen4").unwrap().tlbs;
+        let mut tlb = Tlb::new(facts, &facts.l1d, facts.l2d.as_ref());
+        let pages = u64::from(2 * facts.l1d.entries);
+        for walks in [pages, 0] {
+            let told = (0..pages).filter(|page| tlb.refresh_far(page * 4096)).count();
+            assert_eq!(told as u64, walks, "once");
+        }
+        let missed = (0..pages).map(|page| tlb.translate(page * 4096));
+        let missed: Vec<Translation> = missed.collect();
+        assert!(missed.iter().all(|t| t.missed_l1 && !t.walked));
+        let mut alone = Tlb::new(facts, &facts.l1d, None);
+        let told = |tlb: &mut Tlb, page: u64| tlb.refresh_far(page * 4096);
+        assert!(told(&mut alone, 3) && !told(&mut alone, 3) && told(&mut alone, 4));
     }
 
     #[test]

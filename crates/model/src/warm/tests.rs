@@ -78,7 +78,7 @@ fn code_that_ran_unseen_is_not_fetched_from_memory_afterwards() {
     let one_by_one = |warmer: &mut Warmer, runs: &[(BlockId, u32)]| {
         for &(id, times) in runs {
             let mut lines = Vec::new();
-            (0..times).for_each(|_| warmer.reach(id, 1, &[], &mut lines));
+            (0..times).for_each(|_| warmer.reach(id, 1, &[], true, &mut lines));
             assert_eq!(lines.len(), 1, "a line is told once");
             warmer.refresh(&lines);
         }
@@ -92,11 +92,13 @@ fn a_table_is_read_for_pages_that_nobody_follows_when_translation_lacks_them() {
     let small = machine("zen4", &[("caches.l2.size_kib", "8")]);
     let held = u64::from(small.tlbs.l2d.as_ref().unwrap().entries);
     for (pages, walked) in [(held / 2, 1), (2 * held, 3)] {
-        let mut warmer = Warmer::new(&small);
-        let addresses: Vec<u64> = (0..pages).map(|page| page * 4096).collect();
-        (0..3).for_each(|_| warmer.pages_of(&addresses));
-        let read = (warmer.memory().counts.l2_misses, warmer.memory().counts.l3_misses);
-        assert_eq!(read, (walked * pages / 8, pages / 8), "eight pages to a line");
+        for is_near in [true, false] {
+            let mut warmer = Warmer::new(&small);
+            let addresses: Vec<u64> = (0..pages).map(|page| page * 4096).collect();
+            (0..3).for_each(|_| warmer.pages_of(&addresses, is_near));
+            let read = (warmer.memory().counts.l2_misses, warmer.memory().counts.l3_misses);
+            assert_eq!(read, (walked * pages / 8, pages / 8), "eight pages to a line");
+        }
     }
 }
 
