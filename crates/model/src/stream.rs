@@ -101,8 +101,9 @@ pub trait CoreListener: Send {
     fn ended(&mut self) {}
 }
 
-/// Lines that are told apart, as many as a small second level holds; a power of two.
-const REACHED: usize = 4096;
+/// Lines that are told apart, about as many as first levels hold; a power of two. What a first level
+/// has let go of the outer ones hear of again in truth, and translation with them.
+const REACHED: usize = 1024;
 /// Instructions after which all are to be forgotten, so that one that is always in use becomes the
 /// newest of the outer caches again before they would let go of it.
 pub const FORGET_EVERY: u64 = 1 << 18;

@@ -2,14 +2,16 @@
 //!
 //! ```text
 //! whither model --record FILE.trace -- PROGRAM
-//! cargo run --release -p tracer --example replay -- FILE.trace MACHINE warm|fast|seeds [SEEDS]
+//! cargo run --release -p tracer --example replay -- FILE.trace MACHINE warm|fast|seeds|pairs [SEEDS]
 //! ```
 //!
 //! The busiest thread is held in memory and told to each core, so that decoding does not count.
 //! `seeds` times it whole once and samples it with so many seeds; the first three are said apart, and
 //! those that are far off. Last, which stalls, and what of all that skipping keeps warm, are off on
-//! average.
+//! average. `pairs` compares each window with the same instructions where everything was timed: what
+//! differs is what skipping and warming left out, whatever chance did.
 
+use std::collections::VecDeque;
 use std::env;
 use std::error::Error;
 use std::path::PathBuf;
@@ -30,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut words = env::args().skip(1);
     let path = PathBuf::from(words.next().ok_or("say which trace")?);
     let machine = Machine::named(&words.next().ok_or("say which machine")?)?;
-    let what = words.next().ok_or("say warm, fast or seeds")?;
+    let what = words.next().ok_or("say warm, fast, seeds or pairs")?;
     let seeds: u64 = words.next().map_or(Ok(20), |text| text.parse())?;
     let mut busiest = Busiest::default();
     Recorded { path }.play(&mut busiest)?;
@@ -57,6 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 println!("{} {:.4} per 1000 instructions", event.name(), 1000.0 * rate);
             }
         }
+        "pairs" => thread.pairs(&machine),
         _ => thread.seeds(&machine, seeds),
     }
     Ok(())
@@ -145,6 +148,64 @@ impl Thread {
         say_parts(&all, &sums, offs.len());
     }
 }
+
+impl Thread {
+    /// Times everything and, beside it, windows.
+    fn pairs(&self, machine: &Machine) {
+        let mut full = FastCore::new(machine, Settings::default());
+        let mut sampled = SampledCore::new(machine, Settings::default(), plan());
+        for (place, block) in self.blocks.iter().enumerate() {
+            full.translated(BlockId(place as u32), block);
+            sampled.translated(BlockId(place as u32), block);
+        }
+        // What both counted in windows after warming alone, and after skipping.
+        let mut sums = [[[0_u64; PAIRED.len()]; 2]; 2];
+        let counted = |core: &FastCore| PAIRED.map(|event| core.counts()[event]);
+        let (mut from, mut begins) = (0, VecDeque::new());
+        for &(id, ran, to) in &self.steps {
+            begins.push_back((sampled.instructions(), counted(&full)));
+            if begins.len() > LONGEST_WINDOW {
+                begins.pop_front();
+            }
+            let windows = sampled.windows();
+            let accesses = &self.accesses[from..to as usize];
+            sampled.executed(id, ran, accesses);
+            if let Some(window) = sampled.latest_window().filter(|_| sampled.windows() > windows)
+                && let Some((_, begin)) = begins.iter().find(|(from, _)| *from == window.from)
+            {
+                let end = counted(&full);
+                let sums = &mut sums[usize::from(window.is_skipped)];
+                for (k, event) in PAIRED.into_iter().enumerate() {
+                    sums[0][k] += window.counts[event];
+                    sums[1][k] += end[k] - begin[k];
+                }
+            }
+            full.executed(id, ran, accesses);
+            from = to as usize;
+        }
+        for (what, [windows, truth]) in ["warmed", "skipped"].into_iter().zip(sums) {
+            println!("windows after what was {what}, and the same instructions in truth:");
+            for (k, event) in PAIRED.into_iter().enumerate() {
+                let off = 100.0 * (windows[k] as f64 / (truth[k] as f64).max(1.0) - 1.0);
+                println!("  {:20} {:12} {:12} {off:+.2} %", event.name(), windows[k], truth[k]);
+            }
+        }
+    }
+}
+
+/// Blocks that a window has at most.
+const LONGEST_WINDOW: usize = 20_000;
+/// What is compared in pairs.
+const PAIRED: [Event; 8] = [
+    Event::Cycles,
+    Event::DirectionMisses,
+    Event::L1iMisses,
+    Event::L1dLoadMisses,
+    Event::L2LoadMisses,
+    Event::L3LoadMisses,
+    Event::DtlbLoadWalks,
+    Event::MemoryReads,
+];
 
 /// Says which events are off most on average: stalls as parts of all cycles, others of their own.
 fn say_parts(truth: &Counts, sums: &[f64], seeds: usize) {

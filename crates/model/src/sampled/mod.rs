@@ -33,6 +33,7 @@ mod tests;
 mod usual;
 mod warmth;
 
+pub use phases::Window;
 pub use plan::Plan;
 
 use crate::core::Settings;
@@ -103,6 +104,7 @@ pub struct SampledCore {
     before: Option<Box<Units>>,
     recalled: Option<Recalled>,
     windows: u64,
+    latest: Option<Window>,
     fitted: Option<Fitted>,
     /// Whether all that is skipped reaches the last level.
     reaching: Reaching,
@@ -170,6 +172,7 @@ impl SampledCore {
             before: None,
             recalled: None,
             windows: 0,
+            latest: None,
             fitted: None,
             reaching: Reaching::new(),
             surprise: Surprise::default(),
@@ -200,6 +203,12 @@ impl SampledCore {
     /// How many windows were measured so far.
     pub fn windows(&self) -> u64 {
         self.windows
+    }
+
+    /// The window that was measured last: what it showed can be compared with the same instructions of
+    /// a core that timed all that ran before them.
+    pub fn latest_window(&self) -> Option<&Window> {
+        self.latest.as_ref()
     }
 
     /// How many instructions are warmed before most windows by now.

@@ -10,6 +10,19 @@ use super::{Phase, SampledCore};
 use crate::event::{Counts, Event};
 use crate::warm::Units;
 
+/// A window that was measured.
+#[derive(Clone, Debug)]
+pub struct Window {
+    /// Instructions that had run before it.
+    pub from: u64,
+    /// And by its end.
+    pub to: u64,
+    /// Whether what ran before was skipped, and not all of it warmed.
+    pub is_skipped: bool,
+    /// What was counted in it.
+    pub counts: Counts,
+}
+
 impl SampledCore {
     /// All that was counted of what cycles follow from, as long as nothing is skipped.
     pub(super) fn features(&self) -> Features {
@@ -166,6 +179,12 @@ impl SampledCore {
             ..self.so_far()
         });
         self.windows += 1;
+        self.latest = Some(Window {
+            from: self.window_from[0] as u64,
+            to: self.instructions,
+            is_skipped: self.stratum.is_skipped,
+            counts,
+        });
         if let Some(window) = &self.window {
             self.surprise.saw(&window.window);
         }

@@ -349,3 +349,67 @@ fn a_rush_of_misses_as_in_no_window_has_windows_of_its_own() {
         assert!(sampled.windows() > 4_000_000 / 200_000 + 2, "{}", sampled.windows());
     }
 }
+
+/// Walks down the columns of a matrix: every access is on another page, and there are more pages than
+/// translation holds, more lines than the second level does.
+fn columns(core: &mut impl CoreListener, steps: u64) {
+    translate(core, &[block(0x1000, &[LOAD, ADD_RAX_RAX, ADD_RAX_RAX, JNE])]);
+    for step in 0..steps {
+        let (row, column) = (step % 4500, step / 4500);
+        core.executed(BlockId(0), 4, &[load(0, (1 << 40) + row * 4160 + column * 8)]);
+    }
+}
+
+#[test]
+fn a_window_after_much_that_was_skipped_shows_what_the_same_instructions_do_in_truth() {
+    let zen4 = machine("zen4", &[]);
+    let plan = Plan {
+        certain_instructions: 20_000,
+        warm_instructions: 4_000,
+        stratum_instructions: 60_000,
+        ..Plan::default()
+    };
+    // A core that has timed everything keeps pace.
+    let mut sampled = SampledCore::new(&zen4, Settings::default(), plan);
+    let full = FastCore::new(&zen4, Settings::default());
+    let mut both = Both { sampled: &mut sampled, full, begins: Vec::new(), sums: [0; 2] };
+    columns(&mut both, 300_000);
+    let [shown, truth] = both.sums.map(|cycles| cycles as f64);
+    assert!(truth > 100_000.0);
+    assert!((shown / truth - 1.0).abs() < 0.01, "{shown} of {truth}");
+}
+
+/// Tells both, and adds up the cycles of windows after what was skipped, and of the same instructions.
+struct Both<'a> {
+    sampled: &'a mut SampledCore,
+    full: FastCore,
+    /// After how many instructions what was counted, since the last window.
+    begins: Vec<(u64, u64)>,
+    sums: [u64; 2],
+}
+
+impl CoreListener for Both<'_> {
+    fn translated(&mut self, id: BlockId, block: &StaticBlock) {
+        self.sampled.translated(id, block);
+        self.full.translated(id, block);
+    }
+
+    fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
+        let (instructions, cycles) =
+            (self.sampled.instructions(), self.full.counts()[Event::Cycles]);
+        self.begins.push((instructions, cycles));
+        let windows = self.sampled.windows();
+        self.sampled.executed(id, ran, accesses);
+        if self.sampled.windows() > windows {
+            let window = self.sampled.latest_window().unwrap();
+            let begin = self.begins.iter().find(|(from, _)| *from == window.from).unwrap();
+            if window.is_skipped {
+                let shown = window.counts[Event::Cycles];
+                self.sums = [self.sums[0] + shown, self.sums[1] + cycles - begin.1];
+            }
+            assert_eq!(window.to, instructions);
+            self.begins.clear();
+        }
+        self.full.executed(id, ran, accesses);
+    }
+}
