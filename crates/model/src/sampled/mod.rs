@@ -16,7 +16,8 @@
 //!
 //! Some windows are warmed for longer and then looked at again as if they had not been (`recalled`).
 //! If that shows something else, warming is too short for this program and is made longer; if half of
-//! that would have shown the same, it is made shorter again (`warmth`).
+//! that would have shown the same, it is made shorter again (`warmth`). Where what is skipped misses as
+//! no window did, strata are cut short (`surprise`).
 
 mod answer;
 mod features;
