@@ -4,53 +4,17 @@
 //! them finds them as if it had been timed all along. Besides, the lines of code that ran last are
 //! kept, for a core that remembers some of them decoded.
 
+mod follower;
+
+pub use follower::BranchCounts;
+
 use crate::core::{Accesses, Ideal};
 use crate::machine::Machine;
 use crate::program::{Program, StaticInstruction};
 use crate::stream::{Access, BlockId, CoreListener, FORGET_EVERY, Reached, StaticBlock};
-use crate::units::branch::{Branch, Predictor};
+use crate::units::branch::Predictor;
 use crate::units::memory::Memory;
-use crate::uop::Flow;
-
-/// What a block needs for warming, two to a cache line of the host.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(32))]
-struct Outline {
-    /// Where it starts.
-    first: u64,
-    /// Where its last instruction may go.
-    target: u64,
-    /// The place of its first offset.
-    offsets: u32,
-    count: u16,
-    /// How far from the start its last instruction lies, and what follows it: blocks end at pages.
-    last: u16,
-    next: u16,
-    /// Lines of code that it reaches into beyond the first.
-    more_lines: u8,
-    flow: Flow,
-}
-
-const _: () = assert!(size_of::<Outline>() == 32);
-
-const NOTHING: Outline = Outline {
-    first: 0,
-    target: 0,
-    offsets: 0,
-    count: 0,
-    last: 0,
-    next: 0,
-    more_lines: 0,
-    flow: Flow::Next,
-};
-
-impl Outline {
-    /// An address so far from the start.
-    #[inline]
-    fn at(&self, offset: u16) -> u64 {
-        self.first.wrapping_add(u64::from(offset))
-    }
-}
+use follower::{Follower, NOTHING, Outline};
 
 /// Lines of code that are kept, more than caches of decoded code hold; a power of two.
 const PASSED: usize = 4096;
@@ -60,17 +24,6 @@ const FAR: usize = 1 << 16;
 /// Instructions after which they are forgotten: few enough that no last level replaces half of what
 /// it holds in the meantime.
 const FORGET_FAR: u64 = 1 << 21;
-
-/// How often the predictor was wrong, and asked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct BranchCounts {
-    /// Branches that fetch would have followed the wrong way.
-    pub mispredicted: u64,
-    /// Branches that the decoder would have put right.
-    pub resteered: u64,
-    /// Branches that left the straight line.
-    pub taken: u64,
-}
 
 /// Caches with what lies behind them, and predictors.
 pub(crate) type Units = (Memory, Predictor);
@@ -83,15 +36,14 @@ pub struct Warmer {
     /// Of each instruction, its distance from the start of its block.
     offsets: Vec<u16>,
     memory: Memory,
-    predictor: Predictor,
-    /// The block whose branch has not been seen to go anywhere yet; one without a branch if none.
-    open: Outline,
+    main: Follower,
+    /// One that may have heard less, for comparison.
+    second: Option<Box<Follower>>,
     line: u64,
     /// The lines of code entered last, as a ring, and how many were entered since they were told.
     passed: Box<[u64; PASSED]>,
     passes: usize,
     instructions: u64,
-    branches: BranchCounts,
     /// Lines of data, and of code, that were reached a short while before.
     reached: Reached,
     reached_code: Reached,
@@ -118,13 +70,12 @@ impl Warmer {
             outlines: Vec::new(),
             offsets: Vec::new(),
             memory,
-            predictor,
-            open: NOTHING,
+            main: Follower::new(predictor),
+            second: None,
             line: u64::MAX,
             passed: Box::new([0; PASSED]),
             passes: 0,
             instructions: 0,
-            branches: BranchCounts::default(),
             reached: Reached::default(),
             reached_code: Reached::default(),
             until_forgotten: FORGET_EVERY,
@@ -136,7 +87,7 @@ impl Warmer {
 
     /// The warmed units.
     pub fn into_units(self) -> (Memory, Predictor) {
-        (self.memory, self.predictor)
+        (self.memory, self.main.predictor)
     }
 
     /// Instructions that have run past.
@@ -146,7 +97,7 @@ impl Warmer {
 
     /// How the predictor did while warming.
     pub fn branches(&self) -> BranchCounts {
-        self.branches
+        self.main.branches
     }
 
     /// The caches and what lies behind them.
@@ -156,9 +107,20 @@ impl Warmer {
 
     /// The program ran on unseen: no branch is open and no line of code is at hand.
     pub(crate) fn skip(&mut self) {
-        self.open = NOTHING;
+        self.lose_open();
+        self.lose_second_open();
         self.line = u64::MAX;
         self.forget_reached();
+    }
+
+    /// The predictor did not see the last branch.
+    pub(crate) fn lose_open(&mut self) {
+        self.main.lose_open();
+    }
+
+    /// The second one did not.
+    pub(crate) fn lose_second_open(&mut self) {
+        self.second.iter_mut().for_each(|second| second.lose_open());
     }
 
     fn forget_reached(&mut self) {
@@ -230,21 +192,30 @@ impl Warmer {
     }
 
     /// The predictor alone sees where a block comes from.
+    #[inline]
     pub(crate) fn steer(&mut self, id: BlockId, ran: u16) {
-        let Some(&outline) = self.outlines.get(id.0 as usize) else { return };
-        if ran > 0 && outline.count > 0 {
-            self.follow(outline.first);
-            self.open(outline, ran);
+        let Some(outline) = self.outlines.get(id.0 as usize) else { return };
+        self.main.pass(outline, ran);
+    }
+
+    /// The second predictor does, if there is one.
+    #[inline]
+    pub(crate) fn steer_second(&mut self, id: BlockId, ran: u16) {
+        let Some(second) = &mut self.second else { return };
+        if let Some(outline) = self.outlines.get(id.0 as usize) {
+            second.pass(outline, ran);
         }
     }
 
-    /// A block's branch is open, if it came so far.
-    #[inline]
-    fn open(&mut self, outline: Outline, ran: u16) {
-        self.open = outline;
-        if ran < outline.count {
-            self.open.flow = Flow::Next;
-        }
+    /// A second predictor begins as the first is now, or there is none from here on.
+    pub(crate) fn set_second(&mut self, is_there: bool) {
+        self.second = is_there.then(|| Box::new(self.main.clone()));
+    }
+
+    /// How often both predictors were wrong so far.
+    pub(crate) fn mispredicted(&self) -> (u64, u64) {
+        let of = |follower: &Follower| follower.branches.mispredicted;
+        (of(&self.main), self.second.as_deref().map_or(0, of))
     }
 
     /// The lines of the code of blocks that ran unseen.
@@ -269,18 +240,18 @@ impl Warmer {
 
     /// The units as they are now.
     pub(crate) fn units(&self) -> Units {
-        (self.memory.clone(), self.predictor.clone())
+        (self.memory.clone(), self.main.predictor.clone())
     }
 
     /// Exchanges the units for others.
     pub(crate) fn swap_units(&mut self, units: &mut Units) {
         std::mem::swap(&mut self.memory, &mut units.0);
-        std::mem::swap(&mut self.predictor, &mut units.1);
+        std::mem::swap(&mut self.main.predictor, &mut units.1);
     }
 
     /// The units, to be exchanged with a core's.
     pub(crate) fn units_mut(&mut self) -> (&mut Memory, &mut Predictor) {
-        (&mut self.memory, &mut self.predictor)
+        (&mut self.memory, &mut self.main.predictor)
     }
 
     /// Learns a block from a program that has it already.
@@ -312,28 +283,7 @@ impl Warmer {
     /// Learns where the open branch went.
     #[inline]
     pub(crate) fn settle(&mut self, next: u64) {
-        self.follow(next);
-        self.open = NOTHING;
-    }
-
-    /// The same, where another branch is about to be open, or none.
-    #[inline]
-    fn follow(&mut self, next: u64) {
-        let open = &self.open;
-        let (pc, straight) = (open.at(open.last), open.at(open.next));
-        let taken = open.flow.is_taken(next, straight, open.target);
-        // Asked first, and apart: most are.
-        let verdict = match open.flow {
-            Flow::Conditional => self.predictor.conditional(pc, taken, next),
-            Flow::Next => return,
-            flow => {
-                let branch = Branch { pc, flow, taken, target: next, next: straight };
-                self.predictor.observe(&branch)
-            }
-        };
-        self.branches.mispredicted += u64::from(verdict.mispredicted);
-        self.branches.resteered += u64::from(verdict.resteered);
-        self.branches.taken += u64::from(taken);
+        self.main.settle(next);
     }
 
     #[inline]
@@ -429,17 +379,18 @@ impl CoreListener for Warmer {
         if ran == 0 || outline.count == 0 {
             return;
         }
-        self.follow(outline.first);
+        self.main.follow(outline.first);
         self.fetch(outline.first, outline.more_lines);
         self.touch_all(&outline, accesses);
         let ran = ran.min(outline.count);
         self.instructions += u64::from(ran);
-        self.open(outline, ran);
+        self.main.open(outline, ran);
     }
 
     fn interrupted(&mut self) {
         // The handler follows from no branch.
-        self.open = NOTHING;
+        self.lose_open();
+        self.lose_second_open();
     }
 }
 

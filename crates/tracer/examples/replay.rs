@@ -159,7 +159,8 @@ impl Thread {
             sampled.translated(BlockId(place as u32), block);
         }
         // What both counted in windows after warming alone, and after skipping.
-        let mut sums = [[[0_u64; PAIRED.len()]; 2]; 2];
+        let mut sums = [[[0.0; PAIRED.len()]; 2]; 2];
+        let mut last = 0;
         let counted = |core: &FastCore| PAIRED.map(|event| core.counts()[event]);
         let (mut from, mut begins) = (0, VecDeque::new());
         for &(id, ran, to) in &self.steps {
@@ -175,9 +176,12 @@ impl Thread {
             {
                 let end = counted(&full);
                 let sums = &mut sums[usize::from(window.is_skipped)];
+                // A window speaks for about what ran since the one before.
+                let weight = (window.to - last) as f64 / (window.to - window.from) as f64;
+                last = window.to;
                 for (k, event) in PAIRED.into_iter().enumerate() {
-                    sums[0][k] += window.counts[event];
-                    sums[1][k] += end[k] - begin[k];
+                    sums[0][k] += weight * window.counts[event] as f64;
+                    sums[1][k] += weight * (end[k] - begin[k]) as f64;
                 }
             }
             full.executed(id, ran, accesses);
@@ -186,8 +190,9 @@ impl Thread {
         for (what, [windows, truth]) in ["warmed", "skipped"].into_iter().zip(sums) {
             println!("windows after what was {what}, and the same instructions in truth:");
             for (k, event) in PAIRED.into_iter().enumerate() {
-                let off = 100.0 * (windows[k] as f64 / (truth[k] as f64).max(1.0) - 1.0);
-                println!("  {:20} {:12} {:12} {off:+.2} %", event.name(), windows[k], truth[k]);
+                let off = 100.0 * (windows[k] / truth[k].max(1.0) - 1.0);
+                let [shown, truth] = [windows[k], truth[k]];
+                println!("  {:20} {shown:14.0} {truth:14.0} {off:+.2} %", event.name());
             }
         }
     }

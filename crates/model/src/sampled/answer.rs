@@ -48,7 +48,10 @@ impl SampledCore {
                 let seen = fitted.total(certain, event, uncertain, self.unseen);
                 Some(if self.has_skipped() { between(seen, all) } else { seen })
             }
-            Some(fitted) => Some(fitted.total(certain, event, uncertain, self.unseen)),
+            Some(fitted) => {
+                let total = fitted.total(certain, event, uncertain, self.unseen);
+                Some(total.plus(self.unsure_steering(event)))
+            }
             None => a_little_more(certain, event, uncertain),
         }
     }
@@ -71,7 +74,8 @@ impl SampledCore {
         let uncertain = self.instructions.saturating_sub(certain[Event::Instructions]) as f64;
         let sampled = rate.spread(uncertain, certain[Event::Cycles] as f64, self.unseen);
         let share = |e: Estimate| e.interval(Coverage::P95).half_width() / sampled.value.max(1.0);
-        Some((share(sampled), share(rate.bias(uncertain))))
+        let bias = rate.bias(uncertain).plus(self.unsure_steering(Event::Cycles));
+        Some((share(sampled), share(bias)))
     }
 
     /// How much more cycles there would be, as a share, had every window been warmed for longer.

@@ -7,7 +7,7 @@
 //! (`usual`). While the estimate is good enough strata grow, and long ones are warmed only for
 //! a part before their window. What ran a while before that reaches the outer caches and the branch
 //! predictor alone, which remember longest, the predictor for longer still; of the rest runs are
-//! counted, and its code reaches the outer caches:
+//! counted, its code reaches the outer caches, and the predictor hears of a part, or of all (`steering`):
 //!
 //! ```text
 //! |CCC|...pM....|.pM......|....pM...|-srr...pM--------|---ssrr...pM--|   - skipped
@@ -28,6 +28,7 @@ mod plan;
 mod reaching;
 mod recalled;
 mod regression;
+mod steering;
 mod surprise;
 #[cfg(test)]
 mod tests;
@@ -50,6 +51,7 @@ use plan::Stratum;
 use reaching::Reaching;
 use recalled::Recalled;
 use regression::Prior;
+use steering::Steering;
 use surprise::Surprise;
 use warmth::Warmth;
 
@@ -110,6 +112,10 @@ pub struct SampledCore {
     /// Whether all that is skipped reaches the last level.
     reaching: Reaching,
     surprise: Surprise,
+    /// Whether the predictor hears of all that is skipped, and how often it would be wrong besides if it
+    /// did not: in the stratum under way, an instruction.
+    steering: Steering,
+    more_mispredicted: f64,
     /// How many strata there must be for the fit to be made again, and for all events.
     fit_at: usize,
     fit_all_at: usize,
@@ -177,6 +183,8 @@ impl SampledCore {
             fitted: None,
             reaching: Reaching::new(),
             surprise: Surprise::default(),
+            steering: Steering::default(),
+            more_mispredicted: 0.0,
             fit_at: 2,
             fit_all_at: 2,
             certain: None,
@@ -234,11 +242,6 @@ impl SampledCore {
     /// Whether what it touches then reaches those, and not its code alone.
     fn is_reaching(&self) -> bool {
         self.is_skipping() && (self.phase == Phase::Reach || self.reaching.is_on())
-    }
-
-    /// Whether the branch predictor learns from what is skipped.
-    fn is_steering(&self) -> bool {
-        matches!(self.phase, Phase::Steer | Phase::Reach)
     }
 
     #[inline]
@@ -311,21 +314,25 @@ impl CoreListener for SampledCore {
             }
         }
         match self.phase {
-            Phase::Steer | Phase::Reach => {
-                self.warmer.steer(id, ran);
+            Phase::Skip | Phase::Steer | Phase::Reach => {
+                self.steer(id, ran);
                 self.reach(id, ran, accesses);
             }
-            Phase::Skip => self.reach(id, ran, accesses),
-            Phase::After if self.stratum.is_skipped => self.reach(id, ran, accesses),
+            Phase::After if self.stratum.is_skipped => {
+                self.steer(id, ran);
+                self.reach(id, ran, accesses);
+            }
             Phase::Forked => {}
             Phase::Warm | Phase::After => {
                 self.warmer.executed(id, ran, accesses);
+                self.warmer.steer_second(id, ran);
                 if let Some(recalled) = &mut self.recalled {
                     recalled.note(id, ran, accesses);
                 }
             }
             Phase::Certain | Phase::Prime | Phase::Measure => {
                 self.core.executed(id, ran, accesses);
+                self.warmer.steer_second(id, ran);
                 if let Some(recalled) = &mut self.recalled {
                     recalled.note(id, ran, accesses);
                 }
@@ -338,7 +345,7 @@ impl CoreListener for SampledCore {
 
     fn idles_for(&self) -> u64 {
         match self.is_skipping() {
-            true => self.turns_at.saturating_sub(self.in_stratum),
+            true => self.turns_at.saturating_sub(self.in_stratum).min(self.steers_alike_for()),
             false => 0,
         }
     }
@@ -353,7 +360,7 @@ impl CoreListener for SampledCore {
 
     fn passed(&mut self, blocks: &[BlockId]) {
         if self.is_steering() {
-            blocks.iter().for_each(|&id| self.warmer.steer(id, u16::MAX));
+            blocks.iter().for_each(|&id| self.steer(id, u16::MAX));
         }
     }
 
@@ -409,6 +416,8 @@ impl CoreListener for SampledCore {
         }
         self.windows = 0;
         self.warmth.begin_anew();
+        self.steering = Steering::default();
+        self.warmer.set_second(false);
         self.strata.clear();
         self.fitted = None;
         (self.fit_at, self.fit_all_at, self.learn_at) = (2, 2, 0);

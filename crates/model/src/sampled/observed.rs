@@ -53,6 +53,24 @@ impl Observed {
         self.stands_for = all;
     }
 
+    /// Its window met so many branches an instruction less, that each take so many cycles, than it shows
+    /// to go another way than thought.
+    pub(super) fn take_off(&mut self, mispredicted: f64, cycles: f64) {
+        let lost = mispredicted * cycles;
+        let parts = [
+            (Event::BranchMisses, mispredicted),
+            (Event::DirectionMisses, mispredicted),
+            (Event::Cycles, lost),
+            (Event::StallCycles, lost),
+            (Event::StallMispredict, lost),
+        ];
+        for (event, part) in parts {
+            if let Some(rate) = self.rates.get_mut(event as usize) {
+                *rate -= part as f32;
+            }
+        }
+    }
+
     pub(super) fn rate(&self, event: Event) -> f64 {
         self.rates.get(event as usize).map_or(0.0, |&rate| f64::from(rate))
     }
@@ -106,6 +124,27 @@ mod tests {
         let mut all = [0.0; FEATURES];
         (all[0], all[6]) = (1.0, misses);
         all
+    }
+
+    #[test]
+    fn branches_that_would_have_been_known_are_taken_off_with_what_they_took() {
+        let mut counts = Counts::default();
+        counts[Event::Instructions] = 1000;
+        counts[Event::Cycles] = 2000;
+        counts[Event::BranchMisses] = 30;
+        counts[Event::StallMispredict] = 500;
+        let mut window = Observed {
+            stands_for: 1.0,
+            timed: 1.0,
+            known: Known::Code,
+            window: features(0.0),
+            stretch: features(0.0),
+            rates: rates_of(&counts),
+        };
+        window.take_off(0.01, 20.0);
+        let is_near = |event: Event, rate: f64| (window.rate(event) - rate).abs() < 1e-6;
+        assert!(is_near(Event::Cycles, 1.8) && is_near(Event::BranchMisses, 0.02));
+        assert!(is_near(Event::StallMispredict, 0.3) && is_near(Event::Instructions, 1.0));
     }
 
     #[test]

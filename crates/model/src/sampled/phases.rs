@@ -42,6 +42,7 @@ impl SampledCore {
         if self.reaching.is_on() {
             self.stratum.reach_longer(&self.plan);
         }
+        self.begin_steering();
         if self.strata.len() >= self.learn_at {
             self.learn_usual();
         }
@@ -61,8 +62,12 @@ impl SampledCore {
     }
 
     fn begin_warming(&mut self) {
+        self.begin_comparing();
         self.phase = Phase::Warm;
-        self.turns_at = self.stratum.prime;
+        self.turns_at = match self.recalled.is_some() {
+            true => self.stratum.prime.saturating_sub(self.plan.warm_instructions / 2),
+            false => self.stratum.prime,
+        };
     }
 
     /// Moves to the phase that the next block belongs to; `pc` is where it starts.
@@ -102,7 +107,12 @@ impl SampledCore {
                 self.warmer.skip();
                 self.begin_warming();
             }
+            Phase::Warm if self.turns_at < self.stratum.prime => {
+                self.note_middle();
+                self.turns_at = self.stratum.prime;
+            }
             Phase::Warm => {
+                self.compare();
                 self.enter_core(pc);
                 self.note_turn(pc);
                 self.phase = Phase::Prime;
@@ -209,12 +219,13 @@ impl SampledCore {
 
     pub(super) fn end_stratum(&mut self) {
         let Some(window) = self.window.take() else { return };
-        let observed = window.within(self.so_far());
+        let mut observed = window.within(self.so_far());
         if self.stratum.is_skipped && !self.stratum.is_long {
             self.warmth.stood_for(self.in_stratum);
         }
         let waits = self.prior.memory_cycles * observed.rate(self.prior.memory_event);
         self.reaching.note(waits, observed.rate(Event::Cycles));
+        self.judge_steering(&mut observed);
         self.strata.push(observed);
         if self.strata.len() >= STRATA_MAX {
             halve(&mut self.strata);

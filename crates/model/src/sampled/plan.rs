@@ -66,11 +66,8 @@ const LONGER: u64 = 4;
 /// So many times what is warmed reaches the outer caches before that: no more than what is warmed for
 /// longer, or a second look would not see all of it.
 const OUTER: u64 = LONGER - 1;
-/// The predictor learns for so many times what is warmed, and from no less than one part in so many of
-/// what is skipped: what it knows of branches that are met rarely it gathers over many millions of
-/// instructions, and a second look does not go back that far.
+/// The predictor learns from all of so many times what is warmed.
 const STEERED: u64 = 8;
-const STEERED_PART: u64 = 16;
 /// Where the last level is reached throughout, the second one is for so many times as long.
 const NEAR: u64 = 2;
 /// In skipped strata a window is one part in so many, within so many times the usual: what is warmed
@@ -148,8 +145,7 @@ impl Stratum {
         };
         let times = if is_long { LONGER } else { 1 };
         let (reach, warm) = before(times * plan.warm_instructions);
-        let steered = (STEERED * plan.warm_instructions).max(length / STEERED_PART);
-        let steer = stratum.prime.saturating_sub(steered).min(reach);
+        let steer = stratum.prime.saturating_sub(STEERED * plan.warm_instructions).min(reach);
         Stratum { steer, reach, warm, is_long, is_skipped: true, ..stratum }
     }
 

@@ -6,13 +6,19 @@
 //! ```
 //!
 //! Both looks see the same instructions, so that their difference is due to warming alone: a few
-//! dozen tell a bias of a fraction of a per cent, where windows apart would take thousands.
+//! dozen tell a bias of a fraction of a per cent, where windows apart would take thousands. What caches
+//! and translation lack is compared over more than the window, from the middle of the usual warming on:
+//! that tells more surely whether there is a bias, if less surely how large it is.
 
 use super::plan::reaching;
 use super::{LINES_TOGETHER, SampledCore};
 use crate::event::{Counts, Event};
 use crate::stream::{Access, BlockId, CoreListener};
+use crate::units::memory::Memory;
 use crate::warm::Units;
+
+/// Where what is lacked begins among the features.
+const FIRST_LACKED: usize = 3;
 
 /// One block that ran.
 #[derive(Clone, Copy, Debug)]
@@ -32,13 +38,34 @@ pub(super) struct Recalled {
     accesses: Vec<Access>,
     /// Where priming and measuring began: how many had run, and the address of the next.
     turns: Vec<(usize, u64)>,
+    /// How many had run in the middle of the usual warming, and what was lacked by then.
+    middle: usize,
+    lacked: Lacked,
+}
+
+/// What looks show of a window.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Look {
+    /// Cycles an instruction.
+    pub(super) cycles: f64,
+    /// Cycles an instruction that what was lacked from the middle of the usual warming on would take.
+    pub(super) lacked: f64,
+}
+
+/// What caches and translation lacked, as those features.
+type Lacked = [u64; 6];
+
+fn lacked(memory: &Memory) -> Lacked {
+    let of = &memory.counts;
+    let outer = [of.l2_misses, of.l3_misses, of.memory_reads];
+    [of.l2_data, of.l2_code, outer[0], outer[1], outer[2], memory.translation_misses()]
 }
 
 impl Recalled {
     /// Nothing ran since the units were kept.
     pub(super) fn new(units: Box<Units>) -> Recalled {
-        let (runs, accesses, turns) = Default::default();
-        Recalled { units: Some(units), runs, accesses, turns }
+        let (runs, accesses, turns, middle, lacked) = Default::default();
+        Recalled { units: Some(units), runs, accesses, turns, middle, lacked }
     }
 
     /// A block ran.
@@ -70,14 +97,33 @@ impl SampledCore {
         }
     }
 
+    /// In a stratum that is warmed for longer: half of the usual warming is still to come.
+    pub(super) fn note_middle(&mut self) {
+        if let Some(recalled) = &mut self.recalled {
+            recalled.middle = recalled.runs.len();
+            recalled.lacked = lacked(self.warmer.memory());
+        }
+    }
+
+    /// What was lacked since, by what it takes at first sight, over so many instructions.
+    fn lacked_since(&self, before: &Lacked, instructions: u64) -> f64 {
+        let now = lacked(self.warmer.memory());
+        let costs = self.prior.cycles.iter().skip(FIRST_LACKED);
+        let cycles = now.iter().zip(before).zip(costs);
+        let cycles: f64 = cycles.map(|((now, before), cost)| (now - before) as f64 * cost).sum();
+        cycles / instructions.max(1) as f64
+    }
+
     /// The window is over, and the next block is at `pc`: if it was warmed for longer than most, how
     /// it looks when it is not, and how long all should be warmed from now on.
     pub(super) fn look_again(&mut self, pc: u64) {
         let Some(mut recalled) = self.recalled.take() else { return };
-        let Some(long) = self.window.as_ref().map(|window| window.rate(Event::Cycles)) else {
+        let Some(cycles) = self.window.as_ref().map(|window| window.rate(Event::Cycles)) else {
             return;
         };
         let usual = self.plan.warm_instructions;
+        let compared = self.stratum.end - self.stratum.prime + usual / 2;
+        let long = Look { cycles, lacked: self.lacked_since(&recalled.lacked, compared) };
         let again = self.warmth.asks_for_half().then(|| recalled.units.clone());
         let short = self.run_again(&mut recalled, usual, pc);
         let half = again.and_then(|units| {
@@ -89,9 +135,8 @@ impl SampledCore {
         self.plan.warm_instructions = self.warm_at_first * times;
     }
 
-    /// Cycles an instruction in the window from the units that were kept, when so many instructions
-    /// are warmed before.
-    fn run_again(&mut self, recalled: &mut Recalled, warm: u64, pc: u64) -> Option<f64> {
+    /// The window from the units that were kept, when so many instructions are warmed before.
+    fn run_again(&mut self, recalled: &mut Recalled, warm: u64, pc: u64) -> Option<Look> {
         let mut units = std::mem::take(&mut recalled.units)?;
         self.warmer.swap_units(&mut units);
         let rate = self.replay(recalled, warm, pc);
@@ -106,14 +151,19 @@ impl SampledCore {
     }
 
     /// The same, from the units that the warmer has now.
-    fn replay(&mut self, recalled: &Recalled, warm: u64, pc: u64) -> Option<f64> {
+    fn replay(&mut self, recalled: &Recalled, warm: u64, pc: u64) -> Option<Look> {
         let &[(prime, prime_pc), (measure, _)] = recalled.turns.as_slice() else { return None };
         let (warming, timed) = recalled.runs.split_at_checked(prime)?;
         let (priming, measuring) = timed.split_at_checked(measure.checked_sub(prime)?)?;
         let mut accesses = recalled.accesses.as_slice();
         self.warmer.skip();
         let mut left: u64 = warming.iter().map(|run| u64::from(run.ran)).sum();
+        let (mut place, mut lacked_before, mut compared) = (0, Lacked::default(), 0);
         play(warming, &mut accesses, |run, own| {
+            if place == recalled.middle {
+                (lacked_before, compared) = (lacked(self.warmer.memory()), left);
+            }
+            place += 1;
             if left <= warm {
                 self.refresh_all();
                 self.warmer.executed(run.id, run.ran, own);
@@ -135,6 +185,8 @@ impl SampledCore {
         self.core.settle(Some(pc));
         let counts = self.core.counts().since(&before);
         self.exchange();
-        Some(cycles_an_instruction(&counts))
+        compared += timed.iter().map(|run| u64::from(run.ran)).sum::<u64>();
+        let lacked = self.lacked_since(&lacked_before, compared);
+        Some(Look { cycles: cycles_an_instruction(&counts), lacked })
     }
 }

@@ -14,6 +14,8 @@ pub(super) struct Prior {
     /// Cycles that a line from memory takes, and who counts those that are waited for.
     pub(super) memory_cycles: f64,
     pub(super) memory_event: Event,
+    /// Cycles that a branch takes which goes another way than thought.
+    pub(super) mispredict_cycles: f64,
 }
 
 impl Prior {
@@ -25,7 +27,9 @@ impl Prior {
         let l3 = machine.caches.l3.as_ref().map_or(l2, |l3| f64::from(l3.latency_cycles));
         let memory = f64::from(machine.memory.latency_cycles);
         let walk = f64::from(machine.tlbs.walk_cycles).max(10.0);
-        let halves = [0.0, 30.0, 0.0, l2 / 2.0, l2, l3, memory, memory / 8.0, walk, 1.0];
+        // Once to fill the pipeline anew, and about as long until it is found out.
+        let mispredict = 2.0 * f64::from(machine.window.mispredict_cycles);
+        let halves = [0.0, mispredict, 0.0, l2 / 2.0, l2, l3, memory, memory / 8.0, walk, 1.0];
         let mut scale = halves.map(|latency| latency / 2.0);
         scale[2] = 1.0;
         // The constant is left to the windows alone.
@@ -33,7 +37,7 @@ impl Prior {
         let cycles = halves.map(|latency| latency / 2.0);
         let has_l3 = machine.caches.l3.is_some();
         let memory_event = if has_l3 { Event::L3Misses } else { Event::L2Misses };
-        Prior { cycles, scale, memory_cycles: memory, memory_event }
+        Prior { cycles, scale, memory_cycles: memory, memory_event, mispredict_cycles: mispredict }
     }
 }
 

@@ -2,12 +2,16 @@
 
 use metrology::Estimate;
 
+use super::recalled::Look;
+
 /// A program's bias may be so large a part of the error asked for before warming is made longer.
 const BIAS_PART: f64 = 1.0 / 6.0;
 /// Looks that must be had before it is, and how many times its uncertainty a bias must be: it is looked
 /// at after every window, so that chance has many tries, and longer warming costs much.
 const LOOKS_MIN: f64 = 6.0;
 const SURE: f64 = 3.0;
+/// The same of what was lacked: that hardly ever is less after less warming, whatever chance does.
+const SURE_OF_LACKED: f64 = 2.0;
 /// Looks that are taken soon, and those that are still taken often; later ones are rarer, since each
 /// takes as long as several windows.
 const LOOKS_SOON: f64 = 12.0;
@@ -54,12 +58,34 @@ impl Sums {
     }
 }
 
+/// The same windows by their cycles, and where what was lacked stands for what differs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Both {
+    cycles: Sums,
+    lacked: Sums,
+}
+
+impl Both {
+    fn note(&mut self, long: Look, short: Look) {
+        self.cycles.note(long.cycles, short.cycles);
+        self.lacked.note(short.cycles + long.lacked - short.lacked, short.cycles);
+    }
+
+    /// How much more cycles longer warming shows, by both, once there are enough looks; and how many
+    /// times its uncertainty that must be.
+    fn longer(&self, least: f64) -> impl Iterator<Item = (Estimate, f64)> {
+        let is_enough = self.cycles.count >= least;
+        let both = [(self.cycles, SURE), (self.lacked, SURE_OF_LACKED)].into_iter();
+        both.filter(move |_| is_enough).filter_map(|(sums, sure)| Some((sums.longer()?, sure)))
+    }
+}
+
 /// What was seen while warming had one length.
 #[derive(Clone, Copy, Debug, Default)]
 struct Looks {
     /// After that length, and after half of it.
-    usual: Sums,
-    half: Sums,
+    usual: Both,
+    half: Both,
     /// Instructions of the strata that were warmed for no longer.
     stood_for: u64,
 }
@@ -84,7 +110,7 @@ impl Warmth {
 
     /// One stratum in so many is to be warmed for longer and looked at again.
     pub(super) fn long_every(&self) -> u64 {
-        match self.looks.last().map_or(0.0, |looks| looks.usual.count) {
+        match self.looks.last().map_or(0.0, |looks| looks.usual.cycles.count) {
             ..LOOKS_SOON => SOON_EVERY,
             ..LOOKS_OFTEN => OFTEN_EVERY,
             _ => LATER_EVERY,
@@ -93,7 +119,7 @@ impl Warmth {
 
     /// Whether half the warming is worth a look: it may do, and that is not known yet.
     pub(super) fn asks_for_half(&self) -> bool {
-        let looked = self.looks.last().map_or(0.0, |looks| looks.half.count);
+        let looked = self.looks.last().map_or(0.0, |looks| looks.half.cycles.count);
         self.times > 1 && looked < LOOKS_OFTEN
     }
 
@@ -104,27 +130,27 @@ impl Warmth {
         }
     }
 
-    /// A window took so many cycles an instruction after longer warming, so many after the usual, and
-    /// perhaps so many after half of that. Says how many times what it began with warming must be from
-    /// now on for the error asked for.
-    pub(super) fn note(&mut self, long: f64, short: f64, half: Option<f64>, error: f64) -> u64 {
+    /// What a window looked like after longer warming, after the usual, and perhaps after half of that.
+    /// Says how many times what it began with warming must be from now on for the error asked for.
+    pub(super) fn note(&mut self, long: Look, short: Look, half: Option<Look>, error: f64) -> u64 {
         let allowed = BIAS_PART * error;
         let Some(looks) = self.looks.last_mut() else { return self.times };
         looks.usual.note(long, short);
         if let Some(half) = half {
             looks.half.note(long, half);
         }
-        let enough = |sums: &Sums, least: f64| sums.longer().filter(|_| sums.count >= least);
-        let is_off = enough(&looks.usual, LOOKS_MIN).is_some_and(|longer| {
+        let is_off = looks.usual.longer(LOOKS_MIN).any(|(longer, sure)| {
             let bias = longer.value.abs();
-            bias >= allowed && bias >= SURE * longer.standard_uncertainty
+            bias >= allowed && bias >= sure * longer.standard_uncertainty
         });
         let half_will_do = self.times > 1
-            && enough(&looks.half, LOOKS_SOON).is_some_and(|longer| {
+            && looks.half.cycles.count >= LOOKS_SOON
+            && looks.half.longer(LOOKS_SOON).all(|(longer, _)| {
                 longer.value.abs() + 2.0 * longer.standard_uncertainty < allowed
             });
         let next = if is_off && self.times < TIMES_MAX {
-            let is_far_off = looks.usual.longer().is_some_and(|l| l.value.abs() > error / 2.0);
+            let is_far_off =
+                looks.usual.longer(LOOKS_MIN).any(|(l, _)| l.value.abs() > error / 2.0);
             self.times = (self.times * if is_far_off { 4 } else { 2 }).min(TIMES_MAX);
             Looks::default()
         } else if half_will_do {
@@ -143,7 +169,7 @@ impl Warmth {
         let (mut sum, mut known): (Option<Estimate>, Option<Estimate>) = (None, None);
         for looks in &self.looks {
             // A length that was not looked at is longer than the one before it, and no worse.
-            known = looks.usual.longer().or(known);
+            known = looks.usual.cycles.longer().or(known);
             let share = looks.stood_for as f64 / instructions.max(1) as f64;
             let part = known.map(|longer| longer.scaled(share));
             sum = match (sum, part) {
@@ -159,13 +185,22 @@ impl Warmth {
 mod tests {
     use super::*;
 
+    fn look(cycles: f64) -> Look {
+        Look { cycles, lacked: 0.0 }
+    }
+
+    /// Looks at one window.
+    fn note(warmth: &mut Warmth, long: f64, short: f64, half: Option<f64>) -> u64 {
+        warmth.note(look(long), look(short), half.map(look), 0.03)
+    }
+
     #[test]
     fn warming_is_made_longer_until_longer_warming_shows_nothing() {
         let mut warmth = Warmth::new();
         let looks = |warmth: &mut Warmth, bias: f64| -> u64 {
             let spread = [0.99, 1.01, 1.0, 0.98, 1.02, 1.0];
-            let note = |cpi: &f64| warmth.note(cpi * (1.0 + bias), *cpi, None, 0.03);
-            spread.iter().map(note).last().unwrap()
+            let looked = spread.iter().map(|cpi| note(warmth, cpi * (1.0 + bias), *cpi, None));
+            looked.last().unwrap()
         };
         assert_eq!(looks(&mut warmth, -0.02), 4, "more than half of the error");
         assert_eq!(looks(&mut warmth, -0.008), 8);
@@ -176,14 +211,14 @@ mod tests {
     fn warming_is_made_shorter_once_half_is_proved_to_do() {
         let mut warmth = Warmth::new();
         assert!(!warmth.asks_for_half(), "never less than in the beginning");
-        let longer = (0..6).map(|_| warmth.note(1.0, 1.01, None, 0.03)).last();
+        let longer = (0..6).map(|_| note(&mut warmth, 1.0, 1.01, None)).last();
         assert_eq!(longer, Some(2));
         assert!(warmth.asks_for_half());
         for k in 1..=11 {
-            assert_eq!(warmth.note(1.0, 1.001, Some(1.002), 0.03), 2, "{k} looks are too few");
+            assert_eq!(note(&mut warmth, 1.0, 1.001, Some(1.002)), 2, "{k} looks are too few");
         }
         warmth.stood_for(100);
-        assert_eq!(warmth.note(1.0, 1.001, Some(1.002), 0.03), 1);
+        assert_eq!(note(&mut warmth, 1.0, 1.001, Some(1.002)), 1);
         assert!(!warmth.asks_for_half());
         assert_eq!(warmth.long_every(), OFTEN_EVERY, "what was seen of it still counts");
         warmth.stood_for(100);
@@ -191,7 +226,7 @@ mod tests {
         let (usual, half) = (1.0 / 1.001 - 1.0, 1.0 / 1.002 - 1.0);
         assert!((longer - (usual + half) / 2.0).abs() < 1e-9, "{longer}");
         // If it does no longer do, it is made longer again.
-        let times = (0..30).map(|_| warmth.note(1.0, 1.02, None, 0.03)).max();
+        let times = (0..30).map(|_| note(&mut warmth, 1.0, 1.02, None)).max();
         assert!(times > Some(1));
     }
 
@@ -200,7 +235,7 @@ mod tests {
         let mut warmth = Warmth { times: 2, ..Warmth::new() };
         let noisy = [1.01, 0.99, 1.02, 0.99, 1.01, 0.98];
         for half in noisy.iter().cycle().take(24) {
-            assert_eq!(warmth.note(1.0, 1.0, Some(*half), 0.03), 2);
+            assert_eq!(note(&mut warmth, 1.0, 1.0, Some(*half)), 2);
         }
         assert!(!warmth.asks_for_half(), "after so many looks it is left alone");
     }
@@ -209,15 +244,15 @@ mod tests {
     fn chance_does_not_make_it_longer_and_there_is_an_end() {
         let mut warmth = Warmth::new();
         let noisy = [1.1, 0.9, 1.2, 0.9, 1.1, 0.95, 0.9, 1.1];
-        assert!(noisy.iter().all(|long| warmth.note(*long, 1.0, None, 0.03) == 1));
-        let longest = (0..100).map(|_| warmth.note(0.8, 1.0, None, 0.03)).max();
+        assert!(noisy.iter().all(|long| note(&mut warmth, *long, 1.0, None) == 1));
+        let longest = (0..100).map(|_| note(&mut warmth, 0.8, 1.0, None)).max();
         assert_eq!(longest, Some(TIMES_MAX));
     }
 
     #[test]
     fn what_longer_warming_shows_is_weighted_by_what_was_warmed_for_less() {
         let mut warmth = Warmth::new();
-        (0..6).for_each(|_| assert!(warmth.note(0.96, 1.0, None, 1.0) == 1));
+        (0..6).for_each(|_| assert!(warmth.note(look(0.96), look(1.0), None, 1.0) == 1));
         assert_eq!(warmth.longer(100).unwrap().value, 0.0, "nothing was warmed for less");
         warmth.stood_for(25);
         let longer = warmth.longer(100).unwrap();
@@ -225,5 +260,15 @@ mod tests {
         assert!(longer.standard_uncertainty < 1e-6);
         warmth.begin_anew();
         assert_eq!(warmth.longer(100), None);
+    }
+
+    #[test]
+    fn what_was_lacked_tells_a_bias_that_few_windows_show() {
+        let mut warmth = Warmth::new();
+        let wild = [1.1, 0.9, 1.2, 0.9, 1.05, 0.88];
+        let short = Look { cycles: 1.0, lacked: 0.5 };
+        let times =
+            wild.map(|cycles| warmth.note(Look { cycles, lacked: 0.49 }, short, None, 0.03));
+        assert_eq!(times, [1, 1, 1, 1, 1, 2]);
     }
 }
