@@ -17,6 +17,8 @@ pub struct Sampling {
     /// long: from windows that were looked at twice. None where nothing was skipped, so that warming
     /// was never short.
     pub longer_warming: Option<Estimate>,
+    /// Cycles that were taken off what windows show, since their predictor had not heard of everything.
+    pub taken_off: f64,
 }
 
 /// A listener with an account.

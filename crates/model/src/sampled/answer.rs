@@ -233,6 +233,7 @@ impl Accounting for SampledCore {
             windows: self.windows,
             timed: self.core.account().totals[Event::Instructions],
             longer_warming: self.longer_warming(),
+            taken_off: self.steering.taken_off(),
         })
     }
 }

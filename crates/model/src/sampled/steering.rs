@@ -57,7 +57,8 @@ pub(super) struct Steering {
     cycles: f64,
     /// How often both were wrong when warming began.
     from: (u64, u64),
-    /// How far what was taken off so far may be off.
+    /// Cycles taken off so far, and how many times being wrong that may be off by.
+    taken_off: f64,
     unsure: f64,
     /// Whether both heard of the block that was skipped last.
     is_heard: bool,
@@ -70,12 +71,23 @@ impl Steering {
         self.is_on
     }
 
+    /// Cycles that were taken off what windows show.
+    pub(super) fn taken_off(&self) -> f64 {
+        self.taken_off
+    }
+
     /// Begins to hear of everything and to be compared, if it is time to; whether that is so.
     fn begins(&mut self, instructions: u64) -> bool {
         let begins = !self.is_comparing && instructions as f64 >= self.again_at;
         if begins {
-            let unsure = self.unsure;
-            *self = Steering { is_on: true, is_comparing: true, unsure, ..Steering::default() };
+            let (taken_off, unsure) = (self.taken_off, self.unsure);
+            *self = Steering {
+                is_on: true,
+                is_comparing: true,
+                taken_off,
+                unsure,
+                ..Steering::default()
+            };
         }
         begins
     }
@@ -192,6 +204,8 @@ impl SampledCore {
             observed.take_off(more.value, self.prior.mispredict_cycles);
             // Whatever is wrong with it is wrong in all strata alike.
             let unsure = more.standard_uncertainty.hypot(COST_UNSURE * more.value);
+            let cycles = self.prior.mispredict_cycles * more.value;
+            self.steering.taken_off += cycles * observed.stands_for;
             self.steering.unsure += unsure * observed.stands_for;
             return;
         }

@@ -174,14 +174,15 @@ impl Before {
     }
 }
 
-/// How an estimate came about, as words: windows, instructions timed, and what warming for longer
-/// changed with its uncertainty and degrees of freedom. What there is not is no number.
+/// How an estimate came about, as words: windows, instructions timed, what warming for longer changed
+/// with its uncertainty and degrees of freedom, and cycles taken off. What there is not is no number.
 pub(super) fn sampling_words(sampling: Option<Sampling>) -> [f64; SAMPLING_WORDS] {
     let Some(sampling) = sampling else { return [f64::NAN; SAMPLING_WORDS] };
     let longer = sampling.longer_warming.map_or([f64::NAN; 3], |longer| {
         [longer.value, longer.standard_uncertainty, longer.degrees_of_freedom]
     });
-    [sampling.windows as f64, sampling.timed as f64, longer[0], longer[1], longer[2]]
+    let (windows, timed) = (sampling.windows as f64, sampling.timed as f64);
+    [windows, timed, longer[0], longer[1], longer[2], sampling.taken_off]
 }
 
 /// Standard uncertainty and degrees of freedom of a total. Where too little was timed to tell,

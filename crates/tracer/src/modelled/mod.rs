@@ -30,7 +30,7 @@ use model::event::HAPPENINGS;
 /// The words of an instruction's row: ticks, runs, runs that were timed, happenings in those.
 pub(crate) const ROW_WORDS: usize = 3 + HAPPENINGS;
 /// The words that say how the totals were estimated.
-pub(crate) const SAMPLING_WORDS: usize = 5;
+pub(crate) const SAMPLING_WORDS: usize = 6;
 /// How many rows a chunk of the results file holds.
 pub(crate) const CHUNK_ROWS: usize = 128;
 

@@ -187,13 +187,15 @@ impl ModelledThread {
 
 /// How an estimate came about, from the words that a core publishes.
 fn sampling_of(words: &[f64]) -> Option<Sampling> {
-    let &[windows, timed, value, standard_uncertainty, degrees_of_freedom] = words else {
+    let &[windows, timed, value, standard_uncertainty, degrees_of_freedom, taken_off] = words
+    else {
         return None;
     };
-    let is_known = windows.is_finite() && timed.is_finite();
+    let is_known = windows.is_finite() && timed.is_finite() && taken_off.is_finite();
     let longer = Estimate { value, standard_uncertainty, degrees_of_freedom };
     let longer_warming = Some(longer).filter(|_| value.is_finite());
-    is_known.then_some(Sampling { windows: windows as u64, timed: timed as u64, longer_warming })
+    let (windows, timed) = (windows as u64, timed as u64);
+    is_known.then_some(Sampling { windows, timed, longer_warming, taken_off })
 }
 
 const _: () = assert!(HAPPENING_FIRST + HAPPENINGS <= Event::COUNT);

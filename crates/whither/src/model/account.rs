@@ -197,6 +197,8 @@ pub(crate) struct Sampled {
     pub(crate) of: u64,
     /// What warming for four times as long changed, of the thread that ran most of those that tell.
     pub(crate) longer_warming: Option<(u64, Estimate)>,
+    /// Cycles taken off for what predictors did not hear of.
+    pub(crate) taken_off: f64,
 }
 
 impl Default for Totals {
@@ -231,6 +233,7 @@ impl Totals {
         self.1.windows += sampling.windows;
         self.1.timed += sampling.timed;
         self.1.of += ran;
+        self.1.taken_off += sampling.taken_off;
         if let Some(longer) = sampling.longer_warming
             && self.1.longer_warming.is_none_or(|(most, _)| ran > most)
         {

@@ -275,9 +275,17 @@ fn sampling_notes(run: &ModelledRun) -> [String; 2] {
         }
         None => "everything between the windows was warmed".to_owned(),
     };
+    let part = 100.0 * sampled.taken_off / run.totals.of(Event::Cycles).value.max(1.0);
+    let taken_off = match part {
+        0.005.. => {
+            format!(" {part:.2} % were taken off for what all of it would have taught them.")
+        }
+        ..=-0.005 => format!(" {:.2} % were added for what all of it would have cost them.", -part),
+        _ => String::new(),
+    };
     let apart = format!(
         "The ± is what sampling leaves open, and a little for predictors that saw only a part of \
-         what ran. Apart from it, {bias}. --full times everything."
+         what ran.{taken_off} Apart from it, {bias}. --full times everything."
     );
     [how, apart]
 }
