@@ -372,6 +372,7 @@ impl CoreListener for SampledCore {
             }
         }
         if self.is_skipping() {
+            self.note_unheard();
             self.warmer.lines_of(runs, &mut self.lines);
             self.refresh_lines();
         }

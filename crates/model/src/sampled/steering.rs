@@ -174,6 +174,13 @@ impl SampledCore {
         }
     }
 
+    /// Blocks ran whose order was not told, if no predictor was to hear of it.
+    pub(super) fn note_unheard(&mut self) {
+        if !self.is_steering() {
+            (self.steering.is_heard, self.steering.is_usual_heard) = (false, false);
+        }
+    }
+
     /// A stratum begins: perhaps the predictor hears of everything from here on.
     pub(super) fn begin_steering(&mut self) {
         if self.stratum.is_skipped && self.steering.begins(self.instructions) {
