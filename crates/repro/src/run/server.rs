@@ -1,6 +1,6 @@
 //! Running a server: start it, wait until it listens, run its clients, wait for its end.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,6 +16,8 @@ pub(super) fn serve(task: &Task, start: &Start<'_>, streams: &Path) -> Result<Sp
     let port = free_port().map_err(|e| format!("{}: no free port: {e}", task.name))?;
     let port = port.to_string();
     let swaps = [("{port}", port.as_str())];
+    // What clients of a run before this one printed is not this one's.
+    File::create(streams.join("client")).map_err(|e| format!("{}: {e}", task.name))?;
     let mut running = start.spawn(&swaps)?;
     let clients = listens(&mut running, task, &port).and_then(|()| {
         task.clients.iter().try_for_each(|client| run_client(task, client, &swaps, streams))
@@ -57,8 +59,7 @@ fn run_client(
     let (words, stdin) = match words.split_last() {
         Some((last, rest)) if last.starts_with('<') => {
             let path = task.directory.join(last.trim_start_matches('<'));
-            let file =
-                std::fs::File::open(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+            let file = File::open(&path).map_err(|e| format!("{}: {e}", path.display()))?;
             (rest.to_vec(), Stdio::from(file))
         }
         _ => (words, Stdio::null()),
@@ -84,4 +85,31 @@ fn run_client(
         return Ok(());
     }
     Err(format!("{}: its client {program} failed ({status})", task.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Wrap, run};
+    use super::*;
+
+    #[test]
+    fn what_clients_print_is_that_of_the_last_run() {
+        let name = format!("repro-served-{}", std::process::id());
+        let streams = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&streams).unwrap();
+        let serve = "use IO::Socket::INET; \
+                     my $s = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1', \
+                     LocalPort => shift) or die; $s->accept for 1..2";
+        let ask = "use IO::Socket::INET; \
+                   IO::Socket::INET->new('127.0.0.1:' . shift) or die; print 'asked'";
+        let words = |code: &str| ["/usr/bin/perl", "-e", code, "{port}"].map(String::from).to_vec();
+        let mut task = Task::from_command("/usr/bin/perl", &streams).unwrap();
+        (task.argv, task.clients) = (words(serve), vec![words(ask)]);
+        for _ in 0..2 {
+            run(&task, &Wrap::default(), &streams).unwrap();
+        }
+        let printed = std::fs::read_to_string(streams.join("client")).unwrap();
+        std::fs::remove_dir_all(&streams).unwrap();
+        assert_eq!(printed, "asked");
+    }
 }
