@@ -70,15 +70,56 @@ impl StridePrefetcher {
     }
 }
 
+/// A row of lines that grows at its head.
+///
+/// Misses that are under way together come in either order, and mean the same: which way a row goes
+/// is settled by its third line, and one that comes a little late neither turns it nor ends it.
+///
+/// ```text
+/// 4 5 6 or 5 4 6   upwards: the third lies beyond one end of the first two
+/// 4 5 6 8 7 9      upwards all the way: 7 was late
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
-    line: u64,
+    head: u64,
+    /// The other end, as long as there are two lines.
+    tail: u64,
     /// The furthest line that was asked for in this direction; the next run starts behind it.
     furthest: Option<u64>,
     up: bool,
+    /// How often it has grown.
     run: u8,
     /// How many lines memory has brought it in a row.
     far: u8,
+}
+
+impl Stream {
+    /// Tells of a line; whether the row has grown.
+    fn grow(&mut self, line: u64) -> bool {
+        let is_near = |end: u64| line.abs_diff(end) <= NEAR_LINES;
+        let is_behind_tail = if self.up { line < self.tail } else { line > self.tail };
+        if self.run == 0 && is_near(self.head) {
+            self.up = line > self.head;
+        } else if self.run == 1 && is_behind_tail && is_near(self.tail) {
+            self.up = !self.up;
+            self.head = self.tail;
+        }
+        let is_ahead = if self.up { line > self.head } else { line < self.head };
+        match (is_near(self.head), is_ahead) {
+            (true, true) => {
+                (self.tail, self.head) = (self.head, line);
+                self.run = self.run.saturating_add(1);
+                return true;
+            }
+            (true, false) => {}
+            (false, _) => *self = Stream { up: self.up, far: self.far, ..Stream::begun(line) },
+        }
+        false
+    }
+
+    fn begun(line: u64) -> Stream {
+        Stream { head: line, tail: line, furthest: None, up: true, run: 0, far: 0 }
+    }
 }
 
 /// Places that remember which stream a page has, by the page's low bits.
@@ -189,7 +230,7 @@ impl StreamPrefetcher {
         }
         let oldest = self.order.oldest();
         self.give(oldest, page);
-        self.streams[oldest] = Stream { line, up: true, ..Stream::default() };
+        self.streams[oldest] = Stream::begun(line);
         None
     }
 
@@ -209,7 +250,7 @@ impl StreamPrefetcher {
         };
         let place = self.pages.iter().position(|&held| held == from)?;
         let stream = &self.streams[place];
-        let is_its = stream.up == up && line.abs_diff(stream.line) <= NEAR_LINES;
+        let is_its = stream.up == up && line.abs_diff(stream.head) <= NEAR_LINES;
         (is_its && self.reach.is_far(stream) && stream.run >= CONFIDENT).then_some(place)
     }
 
@@ -228,21 +269,10 @@ impl StreamPrefetcher {
         let (shift, reach) = (self.page_lines_shift, self.reach);
         let place = self.find(line >> shift, line)?;
         let stream = &mut self.streams[place];
-        if line == stream.line {
+        if !stream.grow(line) || stream.run < CONFIDENT {
             return None;
         }
-        let up = line > stream.line;
-        let is_near = line.abs_diff(stream.line) <= NEAR_LINES;
-        let goes_on = is_near && (up == stream.up || stream.run == 0);
-        stream.run = if goes_on { stream.run.saturating_add(1) } else { 0 };
-        if stream.run == 0 || up != stream.up {
-            stream.furthest = None;
-        }
-        stream.up = up;
-        stream.line = line;
-        if stream.run < CONFIDENT {
-            return None;
-        }
+        let up = stream.up;
         let in_page = line & ((1 << shift) - 1);
         let room = if up { (1 << shift) - 1 - in_page } else { in_page };
         let reach = reach.of(stream, room);
@@ -311,6 +341,24 @@ mod tests {
     }
 
     #[test]
+    fn lines_that_come_out_of_order_make_the_same_stream() {
+        let reach = Reach { lines: 8, lines_max: 8, crosses_pages: false };
+        let asked = |lines: &[u64]| {
+            let mut streams = StreamPrefetcher::new(reach, 64);
+            let runs = lines.iter().filter_map(|&line| streams.observe(line));
+            runs.flat_map(Run::lines).collect::<Vec<u64>>()
+        };
+        let in_order = asked(&[4, 5, 6, 7, 8, 9, 10]);
+        assert_eq!(in_order, (7..=18).collect::<Vec<u64>>());
+        assert_eq!(asked(&[5, 4, 6, 7, 8, 9, 10]), in_order);
+        assert_eq!(asked(&[4, 5, 6, 8, 7, 10, 9]), in_order);
+        assert_eq!(asked(&[50, 51, 49, 48]), (40..=48).rev().collect::<Vec<u64>>());
+        // Five lines back is no longer late, and a row is begun anew.
+        assert_eq!(asked(&[14, 15, 16, 11, 10]), (17..=24).collect::<Vec<u64>>());
+        assert_eq!(asked(&[14, 15, 16, 11, 10, 9])[8..], [8, 7, 6, 5, 4, 3, 2, 1]);
+    }
+
+    #[test]
     fn a_stream_goes_on_in_the_next_page_as_far_ahead_as_it_has_come() {
         let reach = Reach { lines: 4, lines_max: 16, crosses_pages: true };
         for up in [true, false] {
@@ -348,10 +396,8 @@ mod tests {
         assert_eq!(streams.observe(66), Some(Run { first: 67, count: 8, up: true }));
         streams.observe(125);
         streams.observe(126);
-        streams.observe(124);
-        streams.observe(123);
-        let down = streams.observe(122).unwrap();
-        assert_eq!(down.lines().collect::<Vec<_>>()[..2], [121, 120]);
+        let down = streams.observe(124).unwrap();
+        assert_eq!(down.lines().collect::<Vec<_>>()[..2], [123, 122]);
         let mut edge = StreamPrefetcher::new(reach, 64);
         for line in 60..62 {
             edge.observe(line);
