@@ -54,13 +54,22 @@ impl<W: Watcher> ReferenceCore<W> {
     }
 
     /// Moves those whose operands are there to the ready list, oldest first; tells whether any.
+    ///
+    /// What takes neither a port nor time, as a move that renaming does, is done at once: whoever
+    /// waits for it comes to the ports by its age like all others, not behind younger ones.
     fn wake(&mut self) -> bool {
         let before = self.ready.len();
+        let keeps_order = self.shape.in_order || self.shape.waits_for_group;
         while let Some(&Reverse((ready, sequence))) = self.timed.peek() {
             if ready > self.cycle {
                 break;
             }
             self.timed.pop();
+            let op = self.at(sequence).op;
+            if op.ports == 0 && op.latency == 0 && op.class != Class::Fence && !keeps_order {
+                self.execute(sequence, &op);
+                continue;
+            }
             let place = self.ready.partition_point(|&other| other < sequence);
             self.ready.insert(place, sequence);
         }

@@ -28,6 +28,26 @@ fn chains_and_ports_take_their_closed_forms() {
     assert_eq!(steady(&slow, ADD_RAX_RAX), 2 * 6400);
 }
 
+/// mov rcx,rax; imul rax,rcx; imul esi,edx,3; imul edi,edx,3
+///
+/// A chain through a move that renaming does, and as much beside it as the one multiplier can take:
+/// if the chain gives way to what is younger, that is lost.
+#[test]
+fn a_chain_through_eliminated_moves_keeps_its_age() {
+    let body: [&[u8]; 4] =
+        [&[0x48, 0x89, 0xc1], &[0x48, 0x0f, 0xaf, 0xc1], &[0x6b, 0xf2, 3], &[0x6b, 0xfa, 3]];
+    for name in ["icelake-server", "zen4"] {
+        let cycles = |times: usize| {
+            let mut core = ReferenceCore::new(&machine(name, &[]), Settings::default());
+            translate(&mut core, &[block(0x1000, &body.repeat(16))]);
+            (0..times / 16).for_each(|_| core.executed(BlockId(0), 64, &[]));
+            core.finish();
+            core.cycles()
+        };
+        assert_eq!(cycles(12_800) - cycles(6_400), 3 * 6_400, "{name}");
+    }
+}
+
 #[test]
 fn a_chase_takes_the_latency_of_its_level_and_forwarding_its_own() {
     let quiet = [
