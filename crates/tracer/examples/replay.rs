@@ -11,22 +11,22 @@
 //! average. `pairs` compares each window with the same instructions where everything was timed: what
 //! differs is what skipping and warming left out, whatever chance did.
 
+mod busiest;
+
 use std::collections::VecDeque;
 use std::env;
 use std::error::Error;
 use std::path::PathBuf;
 
+use busiest::Thread;
 use metrology::Coverage;
 use model::core::{Accounting, Settings};
 use model::event::{Counts, Event};
 use model::fast::FastCore;
 use model::machine::Machine;
 use model::sampled::{Plan, SampledCore};
-use model::stream::{Access, BlockId, CoreListener, StaticBlock};
+use model::stream::CoreListener;
 use model::warm::Warmer;
-use tracer::results::ProcessKey;
-use tracer::stream::{InstructionStream, Recorded};
-use tracer::trace::Audience;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut words = env::args().skip(1);
@@ -34,9 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let machine = Machine::named(&words.next().ok_or("say which machine")?)?;
     let what = words.next().ok_or("say warm, fast, seeds or pairs")?;
     let seeds: u64 = words.next().map_or(Ok(20), |text| text.parse())?;
-    let mut busiest = Busiest::default();
-    Recorded { path }.play(&mut busiest)?;
-    let thread = busiest.thread;
+    let thread = Thread::busiest_of(path)?;
     match what.as_str() {
         "warm" => {
             let mut warmer = Warmer::new(&machine);
@@ -65,21 +63,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What one thread ran.
-#[derive(Default)]
-struct Thread {
-    blocks: Vec<StaticBlock>,
-    /// Block, instructions, and where its accesses end.
-    steps: Vec<(BlockId, u16, u32)>,
-    accesses: Vec<Access>,
-    instructions: u64,
-}
-
 impl Thread {
     fn tell(&self, core: &mut impl CoreListener) -> f64 {
-        for (place, block) in self.blocks.iter().enumerate() {
-            core.translated(BlockId(place as u32), block);
-        }
+        self.translate(core);
         let start = cpu_seconds();
         let mut from = 0;
         for &(id, ran, to) in &self.steps {
@@ -154,10 +140,8 @@ impl Thread {
     fn pairs(&self, machine: &Machine) {
         let mut full = FastCore::new(machine, Settings::default());
         let mut sampled = SampledCore::new(machine, Settings::default(), plan());
-        for (place, block) in self.blocks.iter().enumerate() {
-            full.translated(BlockId(place as u32), block);
-            sampled.translated(BlockId(place as u32), block);
-        }
+        self.translate(&mut full);
+        self.translate(&mut sampled);
         // What both counted in windows after warming alone, and after skipping.
         let mut sums = [[[0.0; PAIRED.len()]; 2]; 2];
         let mut last = 0;
@@ -243,38 +227,6 @@ const KEPT_WARM: [Event; 10] = [
     Event::L2LoadMisses,
     Event::L3LoadMisses,
 ];
-
-impl CoreListener for Thread {
-    fn translated(&mut self, _: BlockId, block: &StaticBlock) {
-        self.blocks.push(block.clone());
-    }
-
-    fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
-        self.accesses.extend(accesses);
-        self.steps.push((id, ran, self.accesses.len() as u32));
-        self.instructions += u64::from(ran);
-    }
-}
-
-/// Keeps the thread that ran most.
-#[derive(Default)]
-struct Busiest {
-    thread: Thread,
-}
-
-impl Audience for Busiest {
-    type Core = Thread;
-
-    fn thread(&mut self, _: ProcessKey, _: u32) -> Thread {
-        Thread::default()
-    }
-
-    fn ended(&mut self, _: ProcessKey, _: u32, core: Thread) {
-        if core.instructions > self.thread.instructions {
-            self.thread = core;
-        }
-    }
-}
 
 /// The usual plan, with what the environment changes of it: WINDOW and PRIME instructions.
 fn plan() -> Plan {
