@@ -3,13 +3,14 @@
 //! ```text
 //!            ┌─ Comparer  warms; at random places times a window on both cores, from the same units
 //! stream ────┼─ FastCore  the full answer
-//!            └─ SampledCore × seeds: does each interval hold it?
+//!            └─ Sampling  SampledCore × seeds: does each interval hold it?
 //! ```
 //!
 //! A program's threads have a core each. Windows fall on all of them, where the program's
 //! instructions as a whole say; sampling is judged on the busiest one.
 
 mod compared;
+mod sampling;
 mod windows;
 
 use std::sync::Arc;
@@ -24,6 +25,8 @@ use model::stream::{Access, BlockId, CoreListener, StaticBlock};
 use serde::{Deserialize, Serialize};
 use tracer::results::ProcessKey;
 use tracer::trace::Audience;
+
+use sampling::Sampling;
 
 pub use compared::{Compared, is_cause, is_compared};
 pub use windows::{Comparer, Places};
@@ -119,14 +122,19 @@ impl Audience for Listeners {
     type Core = Listener;
 
     fn thread(&mut self, _: ProcessKey, _: u32) -> Listener {
-        let sampled = |&seed: &u64| {
-            let plan = Plan { error: self.question.error, seed, ..Plan::default() };
-            SampledCore::new(&self.machine, Settings::default(), plan)
+        let (machine, error) = (self.machine.clone(), self.question.error);
+        let seeds = self.question.sampling_seeds.clone();
+        let sampled = move || {
+            let core = |&seed: &u64| {
+                let plan = Plan { error, seed, ..Plan::default() };
+                SampledCore::new(&machine, Settings::default(), plan)
+            };
+            seeds.iter().map(core).collect()
         };
         Listener {
             comparer: Comparer::new(self.machine.clone(), self.places.clone()),
             full: FastCore::new(&self.machine, Settings::default()),
-            sampled: self.question.sampling_seeds.iter().map(sampled).collect(),
+            sampled: Sampling::new(sampled),
         }
     }
 
@@ -138,7 +146,8 @@ impl Audience for Listeners {
         }
         self.answer.instructions = counts[Event::Instructions];
         self.answer.cycles = counts[Event::Cycles];
-        self.answer.sampled = core.sampled.iter_mut().filter_map(sampled_answer).collect();
+        let mut sampled = core.sampled.into_cores();
+        self.answer.sampled = sampled.iter_mut().filter_map(sampled_answer).collect();
     }
 }
 
@@ -160,31 +169,31 @@ fn sampled_answer(core: &mut SampledCore) -> Option<SampledAnswer> {
 pub struct Listener {
     comparer: Comparer,
     full: FastCore,
-    sampled: Vec<SampledCore>,
+    sampled: Sampling,
 }
 
 impl CoreListener for Listener {
     fn translated(&mut self, id: BlockId, block: &StaticBlock) {
         self.comparer.translated(id, block);
         self.full.translated(id, block);
-        self.sampled.iter_mut().for_each(|core| core.translated(id, block));
+        self.sampled.translated(id, block);
     }
 
     fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
         self.comparer.executed(id, ran, accesses);
         self.full.executed(id, ran, accesses);
-        self.sampled.iter_mut().for_each(|core| core.executed(id, ran, accesses));
+        self.sampled.executed(id, ran, accesses);
     }
 
     fn continued(&mut self, id: BlockId, accesses: &[Access]) {
         self.comparer.continued(id, accesses);
         self.full.continued(id, accesses);
-        self.sampled.iter_mut().for_each(|core| core.continued(id, accesses));
+        self.sampled.continued(id, accesses);
     }
 
     fn interrupted(&mut self) {
         self.comparer.interrupted();
         self.full.interrupted();
-        self.sampled.iter_mut().for_each(CoreListener::interrupted);
+        self.sampled.interrupted();
     }
 }
