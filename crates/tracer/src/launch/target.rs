@@ -172,8 +172,11 @@ pub fn check_libraries(target: &Target) -> Result<(), TargetError> {
     let Some(linker) = target.linker.as_ref().filter(|linker| is_glibc(linker)) else {
         return Ok(());
     };
+    // Libraries beside a program are looked for beside the file itself, not beside a link to it: the
+    // linker that is started by hand goes by the name that it is given.
+    let file = fs::canonicalize(&target.executable).unwrap_or_else(|_| target.executable.clone());
     let mut ask = Command::new(linker);
-    ask.arg(&target.executable).env("LD_TRACE_LOADED_OBJECTS", "1").stdin(Stdio::null());
+    ask.arg(file).env("LD_TRACE_LOADED_OBJECTS", "1").stdin(Stdio::null());
     // A linker that cannot be asked says nothing; the program will.
     let Ok(output) = ask.output() else { return Ok(()) };
     let text = String::from_utf8_lossy(&output.stdout);

@@ -57,3 +57,32 @@ fn programs_are_told_apart_by_their_first_bytes() {
     assert!(matches!(find(OsStr::new("no-such-program-here")), Err(TargetError::NotFound(_))));
     fs::remove_dir_all(&dir).unwrap();
 }
+
+#[test]
+fn libraries_beside_a_program_are_found_through_a_link_to_it() {
+    let dir = std::env::temp_dir().join(format!("whither-origin-{}", std::process::id()));
+    let [bin, lib, links] = ["bin", "lib", "links"].map(|name| dir.join(name));
+    [&bin, &lib, &links].into_iter().for_each(|path| fs::create_dir_all(path).unwrap());
+    let (source, beside) = (dir.join("source.c"), lib.join("libbeside.so"));
+    let compile = |text: &str, out: &Path, options: &[&str]| {
+        fs::write(&source, text).unwrap();
+        let built = Command::new("cc").arg("-o").args([out, &source]).args(options).status();
+        built.is_ok_and(|status| status.success())
+    };
+    if !compile("int beside(void) { return 0; }", &beside, &["-shared", "-fPIC"]) {
+        return eprintln!("skipped: there is no C compiler");
+    }
+    let search = format!("-L{}", lib.display());
+    let options = [search.as_str(), "-lbeside", "-Wl,-rpath,$ORIGIN/../lib"];
+    let text = "int beside(void); int main(void) { return beside(); }";
+    assert!(compile(text, &bin.join("program"), &options));
+    let link = links.join("program");
+    std::os::unix::fs::symlink(bin.join("program"), &link).unwrap();
+    let found = check_libraries(&inspect(&link).unwrap());
+    fs::remove_file(&beside).unwrap();
+    let missing = check_libraries(&inspect(&link).unwrap());
+    fs::remove_dir_all(&dir).unwrap();
+    assert!(found.is_ok(), "{found:?}");
+    let Err(TargetError::MissingLibraries(_, names)) = missing else { panic!("{missing:?}") };
+    assert_eq!(names, ["libbeside.so"]);
+}
