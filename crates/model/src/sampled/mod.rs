@@ -167,7 +167,7 @@ impl SampledCore {
             in_stratum: 0,
             lines: Vec::new(),
             turns_at: plan.certain_instructions,
-            about: plan.stratum_instructions,
+            about: plan::opening(&plan),
             stratum: Stratum::default(),
             stratum_from: Features::default(),
             window_from: Features::default(),
@@ -428,6 +428,6 @@ impl CoreListener for SampledCore {
         self.fixed = (0, [0; STATIC]);
         self.unseen = 0.0;
         self.inherited = self.runs();
-        self.about = self.plan.stratum_instructions;
+        self.about = plan::opening(&self.plan);
     }
 }

@@ -4,7 +4,7 @@ use metrology::{Coverage, Estimate};
 
 use super::features::{Features, Known, features, rates};
 use super::observed::{Observed, STRATA_MAX, halve, rates_of};
-use super::plan::{Stratum, longest};
+use super::plan::{JUDGED_FROM, Stratum, longest};
 use super::recalled::Recalled;
 use super::{Phase, SampledCore};
 use crate::event::{Counts, Event};
@@ -246,7 +246,7 @@ impl SampledCore {
     /// of late. What was met before cannot be met better by now: one wild window in a stratum that
     /// stood for much would else have all that follows cut small, wild or not.
     fn adapt(&mut self) {
-        if self.strata.len() < 16 {
+        if self.strata.len() < JUDGED_FROM {
             return;
         }
         let Some((spread, bias)) = self.error_parts() else { return };

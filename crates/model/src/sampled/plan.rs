@@ -59,6 +59,17 @@ pub(super) fn longest(instructions: u64) -> u64 {
     (instructions as f64 / (STRATA_LEAST as f64 * denser)) as u64
 }
 
+/// Windows from which it is judged how long strata may be.
+pub(super) const JUDGED_FROM: usize = 16;
+/// Until then strata are so many times shorter than the smallest later: a run may end any time now, and
+/// an interval from a handful of windows is many times as wide as what they miss.
+const OPENING: u64 = 3;
+
+/// How long the first strata are.
+pub(super) fn opening(plan: &Plan) -> u64 {
+    plan.stratum_instructions / OPENING
+}
+
 /// Strata so many times longer than what must be warmed are skipped for the rest.
 const SKIPPED_FROM: u64 = 5;
 /// Some skipped strata are warmed for so many times as long.

@@ -13,7 +13,7 @@
 //! What lies before has its window, or joins the stratum before it.
 
 use super::features::Features;
-use super::plan::shortest_skipped;
+use super::plan::{JUDGED_FROM, shortest_skipped};
 use super::{Phase, SampledCore};
 
 /// The features that are looked at: what the last level lacks, and lines that memory brings.
@@ -113,7 +113,9 @@ impl SampledCore {
 
     /// How long the next stratum is to be.
     pub(super) fn next_length(&mut self) -> u64 {
-        self.surprise.length(self.about, shortest_skipped(&self.plan))
+        let is_opening = self.strata.len() < JUDGED_FROM;
+        let least = if is_opening { 0 } else { self.plan.stratum_instructions };
+        self.surprise.length(self.about.max(least), shortest_skipped(&self.plan))
     }
 }
 

@@ -73,8 +73,12 @@ fn a_uniform_program_is_known_well_from_few_windows() {
     let truth = 3.0 * 2_000_000.0;
     assert!((cycles.value / truth - 1.0).abs() < 0.01, "{}", cycles.value);
     assert!(sampled.relative_error().unwrap() < 0.03);
+    // The first strata are a third as long, and timed three times as much of.
     let timed = sampled.core().account().totals[Event::Instructions];
-    assert!(timed * 6 < sampled.instructions(), "{timed}");
+    let opening = plan::JUDGED_FROM as u64 * plan::opening(&plan);
+    let window = plan.prime_instructions + plan.window_instructions;
+    let first = plan::JUDGED_FROM as u64 * window;
+    assert!((timed - first) * 6 < sampled.instructions() - opening, "{timed}");
 }
 
 #[test]
@@ -194,8 +198,8 @@ impl CoreListener for Idling<'_> {
     }
 }
 
-#[test]
-fn a_core_that_idles_through_what_it_skips_knows_what_it_would_have_known() {
+/// A program on a core that is told everything, and on one that idles through what it skips.
+fn told_and_idling(seed: u64) -> (SampledCore, SampledCore) {
     let zen4 = machine("zen4", &[]);
     let plan = Plan {
         certain_instructions: 20_000,
@@ -204,12 +208,12 @@ fn a_core_that_idles_through_what_it_skips_knows_what_it_would_have_known() {
         ..Plan::default()
     };
     let mut told = SampledCore::new(&zen4, Settings::default(), plan);
-    program(&mut told, 4, 180_000);
+    program(&mut told, seed, 180_000);
     let mut core = SampledCore::new(&zen4, Settings::default(), plan);
     let runs = std::collections::BTreeMap::new();
     let reached = Reached::default();
     let mut idling = Idling { core: &mut core, left: 0, runs, instructions: 0, unseen: 0, reached };
-    program(&mut idling, 4, 180_000);
+    program(&mut idling, seed, 180_000);
     let (left, rest) = (idling.instructions, idling.unseen);
     let runs: Vec<(BlockId, u32)> = idling.runs.into_iter().collect();
     core.ran(&runs, left);
@@ -217,14 +221,27 @@ fn a_core_that_idles_through_what_it_skips_knows_what_it_would_have_known() {
     for sampled in [&mut told, &mut core] {
         sampled.settle_all();
     }
-    assert_eq!(core.runs(), told.runs());
-    // When code was reached in between is not told, so its few lines may leave the caches in another
-    // order; everything else is known as before.
-    let (idle, heard) = (Accounting::counts(&core), Accounting::counts(&told));
-    for &event in Event::ALL {
-        let (idle, heard) = (idle[event], heard[event]);
-        let allowed = if event.is_static() { 0 } else { 5 + heard / 1000 };
-        assert!(idle.abs_diff(heard) <= allowed, "{}: {idle} and {heard}", event.name());
+    (told, core)
+}
+
+/// When code was reached in between is not told, so its few lines may leave the caches in another
+/// order, and a window be timed a little differently; everything else is known as before.
+#[test]
+fn a_core_that_idles_through_what_it_skips_knows_what_it_would_have_known() {
+    for seed in 1..=6 {
+        let (told, core) = told_and_idling(seed);
+        assert_eq!(core.runs(), told.runs());
+        let (idle, heard) = (Accounting::counts(&core), Accounting::counts(&told));
+        for &event in Event::ALL {
+            let (idle, heard) = (idle[event], heard[event]);
+            let allowed = match event {
+                event if event.is_static() => 0,
+                Event::Cycles => heard / 500,
+                _ => 5 + heard / 40,
+            };
+            let name = event.name();
+            assert!(idle.abs_diff(heard) <= allowed, "{seed}: {name}: {idle} and {heard}");
+        }
     }
 }
 
