@@ -223,7 +223,8 @@ impl SampledCore {
         if self.stratum.is_skipped && !self.stratum.is_long {
             self.warmth.stood_for(self.in_stratum);
         }
-        let waits = self.prior.memory_cycles * observed.rate(self.prior.memory_event);
+        let (events, latency) = (self.prior.from_memory, self.prior.memory_cycles);
+        let waits = events.waits(latency, |event| observed.rate(event));
         self.reaching.note(waits, observed.rate(Event::Cycles));
         self.judge_steering(&mut observed);
         self.strata.push(observed);

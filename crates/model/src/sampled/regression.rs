@@ -1,7 +1,7 @@
 //! Least squares with weights, on few features, beginning from what a machine's latencies suggest.
 
 use super::features::{FEATURES, Features, product};
-use crate::event::Event;
+use super::reaching::FromMemory;
 use crate::machine::Machine;
 
 /// What is thought of the coefficients before any window is seen.
@@ -11,9 +11,9 @@ pub(super) struct Prior {
     pub(super) cycles: Features,
     /// How far that may be off.
     pub(super) scale: Features,
-    /// Cycles that a line from memory takes, and who counts those that are waited for.
+    /// Cycles that a line from memory takes, and who counts them.
     pub(super) memory_cycles: f64,
-    pub(super) memory_event: Event,
+    pub(super) from_memory: FromMemory,
     /// Cycles that a branch takes which goes another way than thought.
     pub(super) mispredict_cycles: f64,
 }
@@ -35,9 +35,8 @@ impl Prior {
         // The constant is left to the windows alone.
         scale[0] = f64::INFINITY;
         let cycles = halves.map(|latency| latency / 2.0);
-        let has_l3 = machine.caches.l3.is_some();
-        let memory_event = if has_l3 { Event::L3Misses } else { Event::L2Misses };
-        Prior { cycles, scale, memory_cycles: memory, memory_event, mispredict_cycles: mispredict }
+        let from_memory = FromMemory::of(machine.caches.l3.is_some());
+        Prior { cycles, scale, memory_cycles: memory, from_memory, mispredict_cycles: mispredict }
     }
 }
 

@@ -225,19 +225,21 @@ fn told_and_idling(seed: u64) -> (SampledCore, SampledCore) {
 }
 
 /// When code was reached in between is not told, so its few lines may leave the caches in another
-/// order, and a window be timed a little differently; everything else is known as before.
+/// order, and a window be timed a little differently: by far less than the answer is known to, of which
+/// a quarter is allowed to rare events. Everything else is known as before.
 #[test]
 fn a_core_that_idles_through_what_it_skips_knows_what_it_would_have_known() {
     for seed in 1..=6 {
         let (told, core) = told_and_idling(seed);
         assert_eq!(core.runs(), told.runs());
         let (idle, heard) = (Accounting::counts(&core), Accounting::counts(&told));
+        let unsure = |event| told.estimate(event).map_or(0.0, |known| known.standard_uncertainty);
         for &event in Event::ALL {
             let (idle, heard) = (idle[event], heard[event]);
             let allowed = match event {
                 event if event.is_static() => 0,
                 Event::Cycles => heard / 500,
-                _ => 5 + heard / 40,
+                _ => 5 + (heard / 40).max((unsure(event) / 4.0) as u64),
             };
             let name = event.name();
             assert!(idle.abs_diff(heard) <= allowed, "{seed}: {name}: {idle} and {heard}");
