@@ -58,7 +58,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             both.tell();
         }
     }
-    let mean = apart.iter().map(|off: &f64| off.abs()).sum::<f64>() / apart.len().max(1) as f64;
+    if apart.is_empty() {
+        return Err("no such window: say how many there are, and one from 0 on".into());
+    }
+    let mean = apart.iter().map(|off: &f64| off.abs()).sum::<f64>() / apart.len() as f64;
     println!("mean difference {mean:.2} % over {} windows", apart.len());
     Ok(())
 }
