@@ -189,7 +189,7 @@ mod tests {
         ];
         let rate = |event| rates.iter().find(|(known, _)| *known == event).map_or(0.0, |(_, r)| *r);
         let waits = FromMemory::of(true).waits(100.0, rate);
-        // Stores bring no more than they wait for; code waits for other things too; walks bring 0.003.
+        // Lines of stores and of walks would take more than was waited; code waits for other things too.
         assert!((waits - (0.05 + 0.3 + 0.1 + 0.11)).abs() < 1e-12, "{waits}");
         let waits = FromMemory::of(true).waits(10.0, rate);
         assert!((waits - (0.05 + 0.04 + 0.01 + 0.03)).abs() < 1e-12, "{waits}");

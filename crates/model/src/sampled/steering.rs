@@ -270,6 +270,9 @@ mod tests {
         // Known to 30 %, 2 % may be taken off, and 3 % not.
         assert_eq!(ends_after(&mut steering, &[0.031, 0.029], 1000), Some(least));
         assert!(steering.is_on() && !steering.begins(1999));
+        assert!(steering.begins(2000), "they are compared again");
+        let again = ends_after(&mut steering, &[0.0], 2000);
+        assert!(!steering.is_on() && again > Some(least), "what was seen still counts: {again:?}");
         let mut steering = Steering::default();
         assert!(steering.begins(0));
         assert_eq!(ends_after(&mut steering, &[0.021, 0.019], 1000), Some(least));
