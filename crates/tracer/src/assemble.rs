@@ -21,14 +21,13 @@
 
 use model::stream::{Access, CoreListener};
 
-mod idle;
 mod noted;
 
-use idle::Idle;
 use noted::Noted;
 
 use crate::block::LiveBlock;
 use crate::ending::ANY_BYTES;
+use crate::idle::Idle;
 
 /// How many accesses are kept; one call to the listener carries one fewer at most.
 const CAPACITY: usize = 2048;

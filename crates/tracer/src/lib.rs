@@ -15,13 +15,16 @@
 //! ```
 //!
 //! The plugin is a shared object built on its own (see crates/tracer/embed for why); this crate is
-//! what both sides share and what can be tested without QEMU.
+//! what both sides share and what can be tested without QEMU. What the plugin does that is not about
+//! QEMU is in [`inside`].
 
 pub mod assemble;
 pub mod block;
 pub mod counts;
 pub mod ending;
 pub mod hash;
+mod idle;
+pub mod inside;
 pub mod launch;
 pub mod modelled;
 pub mod pages;

@@ -4,13 +4,14 @@ use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::process::Plugin;
+use tracer::inside::{Inside, fork};
+
 use crate::qemu::{
     Info, PluginId, qemu_plugin_register_atexit_cb, qemu_plugin_register_vcpu_init_cb,
     qemu_plugin_register_vcpu_syscall_cb, qemu_plugin_register_vcpu_syscall_ret_cb,
     qemu_plugin_register_vcpu_tb_trans_cb,
 };
-use crate::{fork, syscall, translate, vcpu};
+use crate::{syscall, translate, vcpu};
 
 /// Called by QEMU before it loads the program.
 ///
@@ -31,7 +32,7 @@ pub(crate) unsafe extern "C" fn qemu_plugin_install(
     if is_system {
         return 0;
     }
-    if dir.and_then(Plugin::start).is_some() && fork::prepare() {
+    if dir.and_then(Inside::start).is_some() && fork::prepare(vcpu::FORK_HOOKS) {
         // SAFETY: QEMU gave us the id, and the callbacks live as long as the process.
         unsafe {
             qemu_plugin_register_atexit_cb(id, vcpu::on_exit, std::ptr::null_mut());

@@ -1,25 +1,18 @@
 //! The QEMU plugin: QEMU's callbacks on one side, a [`model::stream::CoreListener`] a thread on the
 //! other, nothing else.
 //!
-//! Constraints: it lives in the traced program's process. It keeps no descriptor open, writes to
-//! none of the program's, starts no thread, and never panics: when something of its own fails the
-//! program runs on untraced. QEMU calls back from every thread of the program.
+//! Constraints: those of [`tracer::inside`], which does whatever is not about QEMU. QEMU calls back
+//! from every thread of the program.
 //!
 //! Not for: anything that can be tested without QEMU; that is in `tracer`.
 //!
 //! ```text
 //! translate --> BlockTable (each block once) --> results file: records
 //! block begins, memory touched --> Assembler of the vcpu --> CoreListener
-//! system call --> maps, exec followed, fork, thread's end
+//! system call --> tracer::inside::calls
 //! ```
 
-mod exec;
-mod fork;
-mod guest;
-mod images;
 mod install;
-mod listeners;
-mod process;
 mod qemu;
 mod syscall;
 mod translate;

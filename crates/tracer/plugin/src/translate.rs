@@ -6,41 +6,35 @@ use std::ptr::from_ref;
 use model::stream::Code;
 use tracer::block::{LiveBlock, drop_phantom};
 use tracer::ending::is_atomic;
-use tracer::record::ProcessRecord;
+use tracer::inside::{Inside, images, memory};
 
-use crate::process::Plugin;
 use crate::qemu::{
     Insn, NO_REGISTERS, PluginId, READ_WRITE, Tb, qemu_plugin_insn_data, qemu_plugin_insn_haddr,
     qemu_plugin_insn_size, qemu_plugin_insn_vaddr, qemu_plugin_register_vcpu_mem_cb,
     qemu_plugin_register_vcpu_tb_exec_cb, qemu_plugin_tb_get_insn, qemu_plugin_tb_n_insns,
 };
-use crate::{guest, images, vcpu};
+use crate::vcpu;
 
 /// QEMU translated a block.
 pub(crate) extern "C" fn on_translated(_: PluginId, tb: *mut Tb) {
-    let Some(plugin) = Plugin::get() else { return };
+    let Some(inside) = Inside::get() else { return };
     // SAFETY: QEMU's block is valid during this call.
     let mut instructions: Vec<Code> = unsafe { instructions(tb) };
     drop_phantom(&mut instructions);
     if instructions.is_empty() {
         return;
     }
-    let block = intern(plugin, instructions);
+    let block = intern(inside, instructions);
     // SAFETY: as above, and blocks are never freed.
-    unsafe { watch(tb, block, plugin.settings.listener.watches_memory()) };
+    unsafe { watch(tb, block, inside.settings.listener.watches_memory()) };
 }
 
-fn intern(plugin: &Plugin, instructions: Vec<Code>) -> &'static LiveBlock {
-    let mut process = plugin.process();
+fn intern(inside: &Inside, instructions: Vec<Code>) -> &'static LiveBlock {
+    let mut process = inside.process();
     if !process.has_images {
-        process.has_images = true;
-        images::record_first(&mut process);
+        images::record_first(&mut process, program_path());
     }
-    let (block, is_new) = process.blocks.intern(instructions);
-    if is_new {
-        process.record(&ProcessRecord::Block(block.code.clone()));
-    }
-    block
+    process.intern(instructions)
 }
 
 /// # Safety
@@ -65,10 +59,17 @@ unsafe fn instruction(insn: *const Insn) -> Code {
         let found = std::slice::from_raw_parts(qemu_plugin_insn_data(insn).cast::<u8>(), len);
         bytes[..len].copy_from_slice(found);
         let pc = qemu_plugin_insn_vaddr(insn);
-        guest::learn_base(pc, qemu_plugin_insn_haddr(insn) as u64);
+        learn_base(pc, qemu_plugin_insn_haddr(insn) as u64);
         (pc, len)
     };
     Code { pc, bytes, len: len as u8 }
+}
+
+/// Learns how far the program's addresses are from QEMU's own, where QEMU knows both.
+fn learn_base(pc: u64, host: u64) {
+    if host != 0 {
+        memory::set_base(host.wrapping_sub(pc));
+    }
 }
 
 /// Asks to be called when the block begins and when its instructions touch memory.
@@ -96,4 +97,20 @@ unsafe fn watch(tb: *mut Tb, block: &'static LiveBlock, watches_memory: bool) {
             qemu_plugin_register_vcpu_mem_cb(insn, vcpu::on_memory, flags, READ_WRITE, data);
         }
     }
+}
+
+/// The file that runs, where QEMU says it.
+fn program_path() -> Option<String> {
+    let name = c"qemu_plugin_path_to_binary";
+    // SAFETY: looks up a symbol by a C string; without it we do without.
+    let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    if symbol.is_null() {
+        return None;
+    }
+    type PathToBinary = extern "C" fn() -> *const std::ffi::c_char;
+    // SAFETY: QEMU's documentation gives the symbol this type.
+    let path_to_binary: PathToBinary = unsafe { std::mem::transmute(symbol) };
+    let path = path_to_binary();
+    // SAFETY: a C string that is ours, or null.
+    (!path.is_null()).then(|| unsafe { std::ffi::CStr::from_ptr(path) }.to_string_lossy().into())
 }

@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr};
 
 use tracer::assemble::{Assembler, Piece};
 use tracer::block::LiveBlock;
+use tracer::inside::{Inside, fork, listeners};
 
-use crate::listeners;
-use crate::process::Plugin;
 use crate::qemu::{PluginId, qemu_plugin_mem_is_store, qemu_plugin_mem_size_shift};
 
 /// Marks an atomic instruction in a memory callback's data; the index is below.
@@ -101,9 +100,9 @@ pub(crate) fn get(index: c_uint) -> Option<&'static mut Vcpu> {
 
 #[cold]
 fn make(index: c_uint) -> Option<&'static mut Vcpu> {
-    let plugin = Plugin::get()?;
-    let thread = plugin.process().begin_thread();
-    let assembler = Assembler::new(listeners::make(plugin, thread), blocks_since);
+    let inside = Inside::get()?;
+    let thread = inside.process().begin_thread();
+    let assembler = Assembler::new(listeners::make(inside, thread), Inside::blocks_since);
     let vcpu = Vcpu {
         assembler,
         thread,
@@ -125,14 +124,27 @@ fn forget(index: usize) {
     }
 }
 
+/// What happens to the vcpus in the child of a fork.
+pub(crate) const FORK_HOOKS: fork::Hooks = fork::Hooks { forget_others, survived };
+
 /// Forgets every thread but one: the others do not exist in the child of a fork.
 ///
 /// They are leaked, since they may have been in the middle of something.
-pub(crate) fn forget_others(survivor: c_uint) {
+fn forget_others(survivor: Option<c_uint>) {
     for (index, slot) in TABLE.iter().enumerate() {
-        if index != survivor as usize && !slot.load(Relaxed).is_null() {
+        if survivor.is_none_or(|survivor| index != survivor as usize)
+            && !slot.load(Relaxed).is_null()
+        {
             slot.store(null_mut(), Relaxed);
         }
+    }
+}
+
+/// The thread of a vcpu is the first of a child.
+fn survived(survivor: c_uint) {
+    if let Some(vcpu) = get(survivor) {
+        vcpu.thread = 0;
+        vcpu.assembler.forked();
     }
 }
 
@@ -171,12 +183,6 @@ fn first_block(index: c_uint, block: &'static LiveBlock) {
     if let Some(vcpu) = make(index) {
         vcpu.assembler.begin(block);
     }
-}
-
-/// The blocks that a thread may not know yet, copied so that its listener is not called under the
-/// lock.
-fn blocks_since(known: u32) -> Vec<&'static LiveBlock> {
-    Plugin::get().map_or_else(Vec::new, |plugin| plugin.process().blocks.since(known).to_vec())
 }
 
 /// An instruction touched memory. Nothing is saved where nobody looks at that.

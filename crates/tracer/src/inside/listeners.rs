@@ -1,30 +1,29 @@
 //! Who listens to a thread.
 
 use model::stream::{Access, BlockId, CoreListener, StaticBlock};
-use tracer::hash::PublishedHash;
-use tracer::settings::Listener;
-use tracer::tally::Tally;
-use tracer::trace::Recorder;
 
-use crate::process::Plugin;
+use super::Inside;
+use crate::hash::PublishedHash;
+use crate::modelled::counting::Counting;
+use crate::settings::Listener;
+use crate::tally::Tally;
+use crate::trace::Recorder;
 
 /// The listener that the settings ask for.
-pub(crate) fn make(plugin: &'static Plugin, thread: u32) -> Box<dyn CoreListener> {
-    let results = plugin.results.clone();
-    match &plugin.settings.listener {
+pub fn make(inside: &Inside, thread: u32) -> Box<dyn CoreListener> {
+    let results = inside.results.clone();
+    match &inside.settings.listener {
         Listener::Tally { .. } => Box::new(Tally::new(results, thread)),
         Listener::Hash => Box::new(PublishedHash::new(results, thread)),
         Listener::Null => Box::new(Null),
         Listener::Model(ask) => {
-            tracer::modelled::make(ask, results, thread).unwrap_or_else(|| Box::new(Null))
+            crate::modelled::make(ask, results, thread).unwrap_or_else(|| Box::new(Null))
         }
-        Listener::Count(ask) => {
-            match tracer::modelled::counting::Counting::new(ask, results, thread) {
-                Some(counting) => Box::new(counting),
-                None => Box::new(Null),
-            }
-        }
-        Listener::Trace(_) | Listener::Socket(_) => match &plugin.trace {
+        Listener::Count(ask) => match Counting::new(ask, results, thread) {
+            Some(counting) => Box::new(counting),
+            None => Box::new(Null),
+        },
+        Listener::Trace(_) | Listener::Socket(_) => match &inside.trace {
             Some(trace) => Box::new(Recorder::new(trace.clone(), results, thread)),
             None => Box::new(Null),
         },

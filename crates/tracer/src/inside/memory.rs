@@ -7,25 +7,25 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How far the program's addresses are from QEMU's own. Usually 0.
+/// How far the program's addresses are from the engine's own. Usually 0.
 static BASE: AtomicU64 = AtomicU64::new(0);
 
 /// The longest string and the most strings that exec takes from us.
 const STRING_BYTES: usize = 128 << 10;
 const STRINGS: usize = 1 << 20;
 
-/// Learns the distance from an instruction that QEMU knows both addresses of.
-pub(crate) fn learn_base(pc: u64, host: u64) {
-    if host != 0 {
-        BASE.store(host.wrapping_sub(pc), Relaxed);
-    }
+/// Says where the program's address 0 is among the engine's.
+pub fn set_base(base: u64) {
+    BASE.store(base, Relaxed);
 }
 
 /// The program's memory. Read through the kernel, so that a bad pointer is an error, not a fault.
-pub(crate) struct Memory(File);
+#[derive(Debug)]
+pub struct Memory(File);
 
 impl Memory {
-    pub(crate) fn open() -> Option<Memory> {
+    /// This process's.
+    pub fn open() -> Option<Memory> {
         File::open("/proc/self/mem").ok().map(Memory)
     }
 
@@ -36,7 +36,7 @@ impl Memory {
     }
 
     /// The string at an address, without the zero that ends it.
-    pub(crate) fn string(&self, address: u64) -> Option<OsString> {
+    pub fn string(&self, address: u64) -> Option<OsString> {
         let mut string = Vec::new();
         let mut at = address.wrapping_add(BASE.load(Relaxed));
         while string.len() < STRING_BYTES {
@@ -55,7 +55,7 @@ impl Memory {
     }
 
     /// The strings that an array of pointers ending in 0 points to. No array means no strings.
-    pub(crate) fn strings(&self, address: u64) -> Option<Vec<OsString>> {
+    pub fn strings(&self, address: u64) -> Option<Vec<OsString>> {
         let mut strings = Vec::new();
         if address == 0 {
             return Some(strings);
@@ -67,5 +67,24 @@ impl Memory {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_read_and_bad_pointers_are_not_followed() {
+        let memory = Memory::open().unwrap();
+        let (long, short) = (std::ffi::CString::new(vec![b'x'; 10_000]).unwrap(), c"a");
+        let array = [long.as_ptr() as u64, short.as_ptr() as u64, 0];
+        let at = array.as_ptr() as u64;
+        let read = memory.strings(at).unwrap();
+        assert_eq!(read, [OsString::from("x".repeat(10_000)), OsString::from("a")]);
+        assert_eq!(memory.strings(0), Some(Vec::new()));
+        assert_eq!(memory.string(8), None);
+        let bad = [short.as_ptr() as u64, 8, 0];
+        assert_eq!(memory.strings(bad.as_ptr() as u64), None);
     }
 }

@@ -1,45 +1,32 @@
 //! Which files lie where in the program.
 //!
-//! QEMU loads the program and its interpreter itself, so those are read from the kernel's list; what
-//! the program maps later is known from its system calls. QEMU drops the execute permission of what
-//! it maps for the program, so the kernel's list cannot tell code from data, and need not: only
+//! An engine loads the program and its interpreter itself, so those are read from the kernel's list;
+//! what the program maps later is known from its system calls. Engines drop the execute permission of
+//! what they map for the program, so the kernel's list cannot tell code from data, and need not: only
 //! where the bytes came from matters.
 
 use std::fs;
+use std::path::PathBuf;
 
-use tracer::record::{ImageMap, ProcessRecord};
+use super::Process;
+use crate::record::{ImageMap, ProcessRecord};
 
-use crate::process::Process;
-
-/// QEMU's own files are above this address, the program's below.
+/// The engine's own files are above this address, the program's below.
 const PROGRAM_END: u64 = 0x5000_0000_0000;
 
 const PROT_EXEC: u64 = libc::PROT_EXEC as u64;
 const MAP_ANONYMOUS: u64 = libc::MAP_ANONYMOUS as u64;
 
-/// Records what QEMU mapped for the program before its first instruction.
-pub(crate) fn record_first(process: &mut Process) {
+/// Records what the engine mapped for the program before its first instruction, and the file that
+/// runs, where the engine can say it.
+pub fn record_first(process: &mut Process, program: Option<String>) {
     let maps = kernel_list();
-    if let Some(path) = program_path().or_else(|| maps.first().map(|map| map.path.clone())) {
+    process.program = program.clone().map(PathBuf::from);
+    process.has_images = true;
+    if let Some(path) = program.or_else(|| maps.first().map(|map| map.path.clone())) {
         process.record(&ProcessRecord::Program { path });
     }
     maps.into_iter().for_each(|map| add(process, map));
-}
-
-/// The file that runs, where QEMU says it.
-pub(crate) fn program_path() -> Option<String> {
-    let name = c"qemu_plugin_path_to_binary";
-    // SAFETY: looks up a symbol by a C string; without it we do without.
-    let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-    if symbol.is_null() {
-        return None;
-    }
-    type PathToBinary = extern "C" fn() -> *const std::ffi::c_char;
-    // SAFETY: QEMU's documentation gives the symbol this type.
-    let path_to_binary: PathToBinary = unsafe { std::mem::transmute(symbol) };
-    let path = path_to_binary();
-    // SAFETY: a C string that is ours, or null.
-    (!path.is_null()).then(|| unsafe { std::ffi::CStr::from_ptr(path) }.to_string_lossy().into())
 }
 
 /// The program's files in the kernel's list of this process's maps.
@@ -91,7 +78,7 @@ fn remove(process: &mut Process, start: u64, end: u64) {
 }
 
 /// The program mapped something at `start`.
-pub(crate) fn on_mapped(process: &mut Process, start: u64, arguments: &[u64; 6]) {
+pub fn on_mapped(process: &mut Process, start: u64, arguments: &[u64; 6]) {
     let [_, len, protection, flags, descriptor, file_offset] = *arguments;
     let end = start.saturating_add(len.next_multiple_of(4096));
     let is_code = protection & PROT_EXEC != 0 && flags & MAP_ANONYMOUS == 0;
@@ -107,12 +94,12 @@ pub(crate) fn on_mapped(process: &mut Process, start: u64, arguments: &[u64; 6])
 }
 
 /// The program unmapped a range, or moved it away.
-pub(crate) fn on_unmapped(process: &mut Process, start: u64, len: u64) {
+pub fn on_unmapped(process: &mut Process, start: u64, len: u64) {
     remove(process, start, start.saturating_add(len.next_multiple_of(4096)));
 }
 
 /// The program made a range executable that it had mapped before.
-pub(crate) fn on_protected(process: &mut Process, start: u64, len: u64, protection: u64) {
+pub fn on_protected(process: &mut Process, start: u64, len: u64, protection: u64) {
     if protection & PROT_EXEC == 0 {
         return;
     }
@@ -122,6 +109,22 @@ pub(crate) fn on_protected(process: &mut Process, start: u64, len: u64, protecti
             process.maps.iter().any(|known| known.start <= map.start && map.end <= known.end);
         if map.start < end && start < map.end && !is_known {
             add(process, map);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lines_of_files_are_maps() {
+        let line = "4000001000-4000003000 r-xp 00001000 fe:00 12345    /usr/bin/a b";
+        let map = parse(line).unwrap();
+        assert_eq!((map.start, map.end), (0x40_0000_1000, 0x40_0000_3000));
+        assert_eq!((map.file_offset, map.path.as_str()), (0x1000, "/usr/bin/a b"));
+        for line in ["", "4000-5000 rw-p 00000000 00:00 0 [heap]", "4000 r--p 0 fe:00 1 /a"] {
+            assert!(parse(line).is_none(), "{line}");
         }
     }
 }
