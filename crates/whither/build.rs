@@ -1,4 +1,4 @@
-//! The QEMU plugin travels inside the binary: it is built first, on its own (see tracer-embed).
+//! The tracer's engines travel inside the binary: they are built first, on their own (see tracer-embed).
 
 use std::path::Path;
 
@@ -7,7 +7,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("cargo::rerun-if-changed={}", source.display());
     }
     let out = std::env::var_os("OUT_DIR").ok_or("cargo did not say where to build")?;
-    let plugin = tracer_embed::build(Path::new(&out))?;
-    println!("cargo::rustc-env=WHITHER_PLUGIN={}", plugin.display());
+    let built = tracer_embed::build(Path::new(&out))?;
+    println!("cargo::rustc-env=WHITHER_PLUGIN={}", built.plugin.display());
+    println!("cargo::rustc-env=WHITHER_NATIVE={}", built.native.display());
     Ok(())
 }

@@ -18,7 +18,7 @@ use model::core::Settings;
 use model::machine::text_of;
 use model::stream::{Access, BlockId, CoreListener, StaticBlock};
 use tracer::counts::counts;
-use tracer::launch::Launch;
+use tracer::launch::{Engines, Launch};
 use tracer::modelled::{CoreAsk, ModelAsk};
 use tracer::results::ProcessKey;
 use tracer::settings::Listener;
@@ -30,12 +30,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let kind = words.next().ok_or("say who listens")?;
     let program = words.next().ok_or("say what to run")?;
     let arguments: Vec<OsString> = words.collect();
-    let plugin = match env::var_os("PLUGIN") {
-        Some(path) => fs::read(path)?,
-        None => fs::read(tracer_embed::build(
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").as_path(),
-        )?)?,
-    };
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+    let built = tracer_embed::build(&target)?;
+    let plugin = fs::read(env::var_os("PLUGIN").map_or(built.plugin, Into::into))?;
+    let native = fs::read(built.native)?;
+    let engines = Engines { plugin: &plugin, native: &native };
     let launch = |listener| Launch {
         arguments: arguments.clone(),
         listener,
@@ -53,13 +52,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         _ => Listener::Trace(kind.clone().into()),
     };
     let before = children_seconds();
-    let finished = launch(listener.clone()).run(&plugin)?;
+    let finished = launch(listener.clone()).run(&engines)?;
     let seconds = children_seconds() - before;
     let replay_seconds = match &listener {
         Listener::Trace(path) => Some(replay(path)?),
         _ => None,
     };
-    let counted = launch(Listener::Tally { counts_accesses: false }).run(&plugin)?;
+    let counted = launch(Listener::Tally { counts_accesses: false }).run(&engines)?;
     let all = counts(&counted.processes);
     let instructions: u64 = all.iter().map(|process| process.totals().instructions).sum();
     let partials: u64 = all

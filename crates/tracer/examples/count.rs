@@ -9,15 +9,16 @@ use std::path::Path;
 use std::{env, fs};
 
 use tracer::counts::count;
-use tracer::launch::Launch;
+use tracer::launch::{Engines, Launch};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut words = env::args_os().skip(1);
     let program = words.next().ok_or("say what to run")?;
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
-    let plugin = fs::read(tracer_embed::build(&target)?)?;
+    let built = tracer_embed::build(&target)?;
+    let (plugin, native) = (fs::read(built.plugin)?, fs::read(built.native)?);
     let launch = Launch { arguments: words.collect(), ..Launch::new(program) };
-    let finished = launch.run(&plugin)?;
+    let finished = launch.run(&Engines { plugin: &plugin, native: &native })?;
     for key in finished.processes.keys() {
         let Some(process) = count(&finished.processes, *key) else { continue };
         let totals = process.totals();

@@ -1,6 +1,6 @@
-//! What the launcher tells the plugin, in a file of the directory that both share.
+//! What the launcher tells the engine, in a file of the directory that both share.
 //!
-//! The plugin gets only the directory from QEMU's command line. A program that becomes another by
+//! The engine gets only the directory from its command line. A program that becomes another by
 //! exec is started with the same directory, so it finds the same settings.
 
 use std::ffi::OsStr;
@@ -39,12 +39,31 @@ impl Listener {
     }
 }
 
-/// What the plugin needs to know.
+/// What runs the program, and the programs that it becomes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Engine {
+    /// The QEMU at a path, with our plugin.
+    Qemu(PathBuf),
+    /// Our own, which lies in the shared directory.
+    Native,
+}
+
+impl Engine {
+    /// What lies in the shared directory for it.
+    pub fn path(&self, dir: &Path) -> PathBuf {
+        match self {
+            Engine::Qemu(_) => plugin_path(dir),
+            Engine::Native => native_path(dir),
+        }
+    }
+}
+
+/// What the engine needs to know.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// The QEMU that runs the program, and the programs that it becomes.
-    pub qemu: PathBuf,
-    /// The seed of what QEMU makes up, where runs are to be the same.
+    /// What runs the program.
+    pub engine: Engine,
+    /// The seed of what the engine makes up, where runs are to be the same.
     pub seed: Option<u64>,
     /// Who listens.
     pub listener: Listener,
@@ -84,6 +103,11 @@ pub fn plugin_path(dir: &Path) -> PathBuf {
     dir.join("plugin.so")
 }
 
+/// The native engine's name in the shared directory.
+pub fn native_path(dir: &Path) -> PathBuf {
+    dir.join("engine")
+}
+
 impl Settings {
     fn path(dir: &Path) -> PathBuf {
         dir.join("settings")
@@ -102,7 +126,10 @@ impl Settings {
             text.push(b'\n');
             Ok(())
         };
-        line("qemu", self.qemu.as_os_str())?;
+        match &self.engine {
+            Engine::Qemu(path) => line("qemu", path.as_os_str())?,
+            Engine::Native => line("engine", OsStr::new("native"))?,
+        }
         if let Some(seed) = self.seed {
             line("seed", OsStr::new(&seed.to_string()))?;
         }
@@ -149,7 +176,7 @@ impl Settings {
     }
 
     fn parse(text: &[u8], mut machine: String, counting: &str) -> Result<Settings, SettingsError> {
-        let (mut qemu, mut seed, mut listener) = (None, None, None);
+        let (mut engine, mut seed, mut listener) = (None, None, None);
         for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let bad = || SettingsError::Line(String::from_utf8_lossy(line).into_owned());
             let equals = line.iter().position(|byte| *byte == b'=').ok_or_else(bad)?;
@@ -157,7 +184,8 @@ impl Settings {
             let value = value.get(1..).unwrap_or_default();
             let path = || PathBuf::from(OsStr::from_bytes(value));
             match (name, value) {
-                (b"qemu", _) => qemu = Some(path()),
+                (b"qemu", _) => engine = Some(Engine::Qemu(path())),
+                (b"engine", b"native") => engine = Some(Engine::Native),
                 (b"seed", _) => {
                     let digits = std::str::from_utf8(value).ok();
                     seed = Some(digits.and_then(|digits| digits.parse().ok()).ok_or_else(bad)?);
@@ -186,8 +214,8 @@ impl Settings {
                 _ => return Err(bad()),
             }
         }
-        match (qemu, listener) {
-            (Some(qemu), Some(listener)) => Ok(Settings { qemu, seed, listener }),
+        match (engine, listener) {
+            (Some(engine), Some(listener)) => Ok(Settings { engine, seed, listener }),
             _ => Err(SettingsError::Line("(something is missing)".into())),
         }
     }
@@ -210,13 +238,23 @@ mod tests {
             Listener::Null,
         ];
         for listener in listeners {
-            let settings = Settings { qemu: "/usr/bin/q".into(), seed: Some(7), listener };
-            settings.write(&dir).unwrap();
-            assert_eq!(Settings::read(&dir).unwrap(), settings);
+            for engine in [Engine::Qemu("/usr/bin/q".into()), Engine::Native] {
+                let settings = Settings { engine, seed: Some(7), listener: listener.clone() };
+                settings.write(&dir).unwrap();
+                assert_eq!(Settings::read(&dir).unwrap(), settings);
+            }
         }
-        let odd = Settings { qemu: "/a\nb".into(), seed: None, listener: Listener::Null };
+        let odd =
+            Settings { engine: Engine::Qemu("/a\nb".into()), seed: None, listener: Listener::Null };
         assert!(matches!(odd.write(&dir), Err(SettingsError::Path(_))));
-        for text in ["qemu=/q\n", "listener=null\n", "qemu", "qemu=/q\nseed=x\n", "what=ever\n"] {
+        for text in [
+            "qemu=/q\n",
+            "listener=null\n",
+            "qemu",
+            "qemu=/q\nseed=x\n",
+            "engine=other\n",
+            "what=ever\n",
+        ] {
             assert!(
                 matches!(
                     Settings::parse(text.as_bytes(), String::new(), ""),

@@ -1,12 +1,12 @@
 //! A program's instructions, wherever they come from.
 //!
 //! ```text
-//! Live      launch --> QEMU + plugin --chunks over a socket--> replay --> listeners, here
-//! Recorded  file ------------------------------------chunks--> replay --> listeners, here
+//! Live      launch --> engine --chunks over a socket--> replay --> listeners, here
+//! Recorded  file -----------------------------chunks--> replay --> listeners, here
 //! ```
 //!
 //! Both give a listener the same calls in the same order. A listener that is to run as fast as can be
-//! runs inside the plugin instead, where no chunk is packed or unpacked.
+//! runs inside the engine instead, where no chunk is packed or unpacked.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, thread};
 
-use crate::launch::{Finished, Launch, LaunchError, Running, Scratch};
+use crate::launch::{Engines, Finished, Launch, LaunchError, Running, Scratch};
 use crate::settings::Listener;
 use crate::trace::{Audience, ChunkReader, FILE_HEADER, Replay, Replayed, is_trace, leftovers};
 
@@ -28,7 +28,7 @@ pub enum StreamError {
     Io(PathBuf, io::Error),
     /// The file is no trace, or one of another version.
     Foreign(PathBuf),
-    /// The plugin cannot be listened to.
+    /// The engine cannot be listened to.
     Socket(io::Error),
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for StreamError {
             StreamError::Foreign(path) => {
                 write!(f, "{} is no trace of this version", path.display())
             }
-            StreamError::Socket(why) => write!(f, "the plugin cannot be listened to: {why}"),
+            StreamError::Socket(why) => write!(f, "the engine cannot be listened to: {why}"),
         }
     }
 }
@@ -63,8 +63,8 @@ pub trait InstructionStream {
 pub struct Live<'a> {
     /// The program. Its listener is ours.
     pub launch: Launch,
-    /// The bytes of the plugin.
-    pub plugin: &'a [u8],
+    /// The engines to choose from.
+    pub engines: Engines<'a>,
 }
 
 impl InstructionStream for Live<'_> {
@@ -76,7 +76,7 @@ impl InstructionStream for Live<'_> {
         let path = scratch.path().join("socket");
         let socket = UnixListener::bind(&path).map_err(StreamError::Socket)?;
         let launch = Launch { listener: Listener::Socket(path.clone()), ..self.launch };
-        let running = launch.start_in(scratch, self.plugin).map_err(StreamError::Launch)?;
+        let running = launch.start_in(scratch, &self.engines).map_err(StreamError::Launch)?;
         let mut replay = Replay::new(audience);
         let (finished, skipped) = listen(&socket, &path, running, &mut replay)?;
         finished.processes.values().flat_map(leftovers).for_each(|chunk| replay.feed(&chunk));
@@ -89,7 +89,7 @@ impl InstructionStream for Live<'_> {
 /// What the launcher sends to itself when the program has ended.
 const ENDED: &[u8] = b"WHENDED\x01";
 
-/// Feeds what the plugin sends until the program has ended. Another thread waits for that and says
+/// Feeds what the engine sends until the program has ended. Another thread waits for that and says
 /// so over the same socket, behind everything that the program sent.
 fn listen<A: Audience>(
     socket: &UnixListener,

@@ -227,7 +227,7 @@ fn a_program_finds_its_own_descriptors_arguments_and_environment() {
     for listener in listeners {
         let arguments = vec!["a b".into(), "".into()];
         let launch = Launch { arguments, listener, ..Launch::new(&program) };
-        assert_eq!(launch.run(planted::plugin()).unwrap().status.code(), Some(0));
+        assert_eq!(launch.run(planted::engines()).unwrap().status.code(), Some(0));
     }
 }
 

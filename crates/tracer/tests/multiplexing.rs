@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use metrology::Coverage;
 use model::event::Event;
-use planted::{compile, plugin};
+use planted::{compile, engines};
 use pmu::schedule::OPENING_CYCLES_MIN;
 use tracer::launch::{Finished, Launch};
 use tracer::modelled::counting::{CountedProcess, read_logs};
@@ -44,7 +44,7 @@ fn run(source: &str, options: &[&str], ask: &CountAsk) -> (Finished, Vec<Counted
     let program = compile("program.c", source, options);
     let listener = Listener::Count(Box::new(ask.clone()));
     let launch = Launch { listener, is_repeatable: true, ..Launch::new(program) };
-    let finished = launch.run(plugin()).unwrap();
+    let finished = launch.run(engines()).unwrap();
     let processes = read_logs(&ask.logs).unwrap();
     fs::remove_dir_all(&ask.logs).unwrap();
     (finished, processes)

@@ -8,14 +8,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use planted::{compile, plugin};
+use planted::{compile, engines};
 use tracer::launch::target::TargetError;
-use tracer::launch::{Launch, LaunchError, Qemu};
+use tracer::launch::{EngineChoice, Engines, Launch, LaunchError, Qemu};
 
 const NOTHING: &str = "int main(void) { return 0; }";
 
 fn refusal(launch: &Launch) -> TargetError {
-    match launch.run(plugin()).unwrap_err() {
+    match launch.run(engines()).unwrap_err() {
         LaunchError::Target(why) => {
             let sentence = why.to_string();
             assert!(!sentence.contains('\n') && sentence.len() < 300, "{sentence}");
@@ -56,7 +56,7 @@ fn a_program_that_executes_avx512_dies_and_the_reason_is_known() {
     // vpaddd %zmm0,%zmm0,%zmm0, behind a compiler that need not know it.
     let source =
         "int main(void) { __asm__ volatile(\".byte 0x62,0xf1,0x7d,0x48,0xfe,0xc0\"); return 0; }";
-    let finished = Launch::new(compile("avx512.c", source, &[])).run(plugin()).unwrap();
+    let finished = Launch::new(compile("avx512.c", source, &[])).run(engines()).unwrap();
     assert!(!finished.status.success());
     assert!(finished.missing_instruction().unwrap().contains("AVX-512"));
 }
@@ -65,13 +65,28 @@ fn a_program_that_executes_avx512_dies_and_the_reason_is_known() {
 fn no_such_program_no_permission_and_no_qemu_have_a_sentence_each() {
     assert!(matches!(refusal(&Launch::new("no-such-program-here")), TargetError::NotFound(_)));
     assert!(matches!(refusal(&Launch::new("/etc/passwd")), TargetError::NotExecutable(_)));
-    let qemu = Some(Qemu { path: "/no/such/qemu".into(), version: "7.2".into() });
-    let why = Launch { qemu, ..Launch::new("/bin/true") }.run(plugin()).unwrap_err();
+    let qemu = Qemu { path: "/no/such/qemu".into(), version: "7.2".into() };
+    let engine = EngineChoice::Qemu(Some(qemu));
+    let why = Launch { engine, ..Launch::new("/bin/true") }.run(engines()).unwrap_err();
     assert!(matches!(why, LaunchError::Start(_)), "{why}");
 }
 
 #[test]
 fn a_plugin_that_is_none_is_reported_and_the_program_did_not_run() {
-    let why = Launch::new("/bin/true").run(b"not a shared object").unwrap_err();
+    let engines = Engines { plugin: b"not a shared object", native: b"" };
+    let why = Launch::new("/bin/true").run(&engines).unwrap_err();
     assert!(matches!(why, LaunchError::NoResults(_)), "{why}");
+}
+
+#[test]
+fn an_engine_that_ends_at_once_or_is_none_is_reported() {
+    let run = |native| {
+        let engine = EngineChoice::Native;
+        let launch = Launch { engine, ..Launch::new("/bin/true") };
+        launch.run(&Engines { plugin: b"", native }).unwrap_err()
+    };
+    let ends = run(b"#!/bin/false\n");
+    assert!(matches!(ends, LaunchError::NoResults(_)), "{ends}");
+    let none = run(b"no executable");
+    assert!(matches!(none, LaunchError::Start(_)), "{none}");
 }

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use model::stream::{Access, BlockId, CoreListener, StaticBlock};
-use planted::{assemble, compile, plugin};
+use planted::{assemble, compile, engines};
 use tracer::hash::StreamHash;
 use tracer::launch::Launch;
 use tracer::record::ProcessRecord;
@@ -57,7 +57,7 @@ fn trace_path(name: &str) -> PathBuf {
 fn record(launch: &Launch, name: &str) -> PathBuf {
     let path = trace_path(name);
     let listener = Listener::Trace(path.clone());
-    Launch { listener, ..launch.clone() }.run(plugin()).unwrap();
+    Launch { listener, ..launch.clone() }.run(engines()).unwrap();
     path
 }
 
@@ -69,7 +69,7 @@ fn replay(path: &Path) -> (Hashes, Replayed) {
 
 /// The hashes that listeners inside the plugin published.
 fn inside(launch: &Launch) -> Vec<[u8; 16]> {
-    let finished = Launch { listener: Listener::Hash, ..launch.clone() }.run(plugin()).unwrap();
+    let finished = Launch { listener: Listener::Hash, ..launch.clone() }.run(engines()).unwrap();
     let published = finished.processes.values().flat_map(|process| process.published.values());
     let mut all: Vec<[u8; 16]> =
         published.map(|bytes| bytes.as_slice().try_into().unwrap()).collect();
@@ -84,7 +84,7 @@ fn same_three_ways(launch: &Launch, name: &str) -> Replayed {
     assert_eq!(recorded.sorted(), inside, "recorded");
     assert_eq!((replayed.skipped_bytes, replayed.broken.len()), (0, 0));
     let mut hashes = Hashes::default();
-    let live = Live { launch: launch.clone(), plugin: plugin() };
+    let live = Live { launch: launch.clone(), engines: *engines() };
     let (over_socket, finished) = live.play(&mut hashes).unwrap();
     assert_eq!(hashes.sorted(), inside, "live");
     assert_eq!(over_socket.executed, replayed.executed);

@@ -12,7 +12,7 @@ use std::process::ExitStatus;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tracer::launch::{Finished, Launch};
+use tracer::launch::{Engines, Finished, Launch};
 use tracer::settings::Listener;
 use tracer::stream::{InstructionStream, Live};
 use tracer::trace::Audience;
@@ -29,8 +29,11 @@ pub const VERB: &str = "hear";
 /// The tracer's own failure, as `env` has it.
 const FAILED: u8 = 125;
 
-/// The plugin, built beside this program.
-pub(crate) static PLUGIN: &[u8] = include_bytes!(env!("WHITHER_PLUGIN"));
+/// The tracer's engines, built beside this program.
+pub(crate) static ENGINES: Engines<'static> = Engines {
+    plugin: include_bytes!(env!("WHITHER_PLUGIN")),
+    native: include_bytes!(env!("WHITHER_NATIVE")),
+};
 
 /// What is asked of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -157,7 +160,7 @@ fn answer(ask: Ask, launch: Launch) -> Result<(String, ExitStatus), String> {
         }
         Ask::Witness(question) => {
             let mut witnesses = Witnesses::new(question)?;
-            let live = Live { launch, plugin: PLUGIN };
+            let live = Live { launch, engines: ENGINES };
             let (replayed, finished) = live.play(&mut witnesses).map_err(|e| e.to_string())?;
             if !replayed.broken.is_empty() || replayed.skipped_bytes > 0 {
                 return Err("a part of the program's instructions was lost".to_owned());
@@ -180,7 +183,7 @@ fn answer(ask: Ask, launch: Launch) -> Result<(String, ExitStatus), String> {
 
 /// Plays a running program to an audience.
 fn listened<A: Audience>(launch: Launch, audience: &mut A) -> Result<Finished, String> {
-    let live = Live { launch, plugin: PLUGIN };
+    let live = Live { launch, engines: ENGINES };
     let (replayed, finished) = live.play(audience).map_err(|e| e.to_string())?;
     if !replayed.broken.is_empty() || replayed.skipped_bytes > 0 {
         return Err("a part of the program's instructions was lost".to_owned());
@@ -189,7 +192,7 @@ fn listened<A: Audience>(launch: Launch, audience: &mut A) -> Result<Finished, S
 }
 
 fn launched(launch: Launch) -> Result<Finished, String> {
-    launch.run(PLUGIN).map_err(|e| e.to_string())
+    launch.run(&ENGINES).map_err(|e| e.to_string())
 }
 
 fn instructions(finished: &Finished) -> u64 {

@@ -28,7 +28,7 @@ use tracer::stream::{InstructionStream, Live};
 use tracer::trace::Audience;
 
 use crate::context::Context;
-use crate::hear::PLUGIN;
+use crate::hear::ENGINES;
 use crate::smoke::compile;
 use switched::Switched;
 
@@ -86,7 +86,7 @@ pub fn logged(
     };
     let machine = machine()?;
     let mut logs = Logs { machine, lines, logs: Vec::new() };
-    let live = Live { launch, plugin: PLUGIN };
+    let live = Live { launch, engines: ENGINES };
     let (replayed, finished) = live.play(&mut logs).map_err(|e| e.to_string())?;
     if !finished.status.success() || !replayed.broken.is_empty() || replayed.skipped_bytes > 0 {
         return Err(format!("loops {kind}: {}", finished.status));

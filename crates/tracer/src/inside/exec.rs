@@ -7,13 +7,13 @@ use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::{fs, ptr};
+use std::{fs, iter, ptr};
 
 use super::Inside;
 use super::memory::Memory;
-use crate::launch::{qemu, target};
+use crate::launch::engine::{command_line, split_environment};
+use crate::launch::target;
 use crate::record::ProcessRecord;
-use crate::settings::plugin_path;
 
 /// What the program asks the kernel for, as addresses in the program.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ pub fn prepare(inside: &Inside, request: &Request) -> Option<Next> {
 /// What the process becomes: the engine, with the new program to run.
 #[derive(Debug)]
 pub struct Next {
-    program: CString,
+    engine: CString,
     arguments: Vec<CString>,
     environment: Vec<CString>,
 }
@@ -71,7 +71,7 @@ impl Next {
         };
         let (argv, envp) = (pointers(&self.arguments), pointers(&self.environment));
         // SAFETY: C strings and arrays that end in null, all alive during the call.
-        unsafe { libc::execve(self.program.as_ptr(), argv.as_ptr(), envp.as_ptr()) };
+        unsafe { libc::execve(self.engine.as_ptr(), argv.as_ptr(), envp.as_ptr()) };
     }
 }
 
@@ -107,17 +107,18 @@ fn may_execute(path: &Path) -> bool {
 /// The engine's command line for the program, unless it has to run on its own.
 fn command(inside: &Inside, memory: &Memory, request: &Request, path: &Path) -> Option<Next> {
     let target = target::inspect(path).ok()?;
-    if gains_privileges(&target.executable) || !plugin_path(&inside.dir).exists() {
+    let (settings, dir) = (&inside.settings, &inside.dir);
+    if gains_privileges(&target.executable) || !settings.engine.path(dir).exists() {
         return None;
     }
     let arguments = memory.strings(request.arguments)?;
-    let (host, guest_only) = qemu::split_environment(memory.strings(request.environment)?);
-    let settings = &inside.settings;
-    let all = qemu::arguments(settings, &inside.dir, &target, &guest_only, &arguments);
-    let program = c_string(settings.qemu.clone().into_os_string())?;
-    let argv = std::iter::once(Some(program.clone())).chain(all.into_iter().map(c_string));
+    let environment = memory.strings(request.environment)?;
+    let (host, guest_only) = split_environment(&settings.engine, environment);
+    let (engine, words) = command_line(settings, dir, &target, &guest_only, &arguments);
+    let engine = c_string(engine.into())?;
+    let argv = iter::once(Some(engine.clone())).chain(words.into_iter().map(c_string));
     Some(Next {
-        program: program.clone(),
+        engine,
         arguments: argv.collect::<Option<_>>()?,
         environment: host.into_iter().map(c_string).collect::<Option<_>>()?,
     })

@@ -1,6 +1,8 @@
-//! Starting a program under QEMU and reading what it left.
+//! Starting a program under an engine and reading what it left.
 
+pub mod engine;
 mod interrupt;
+pub mod native;
 mod packer;
 mod probe;
 pub mod qemu;
@@ -8,6 +10,7 @@ mod run;
 mod scratch;
 pub mod target;
 
+pub use engine::{EngineChoice, Engines};
 pub use probe::{Qemu, QemuError, probe, probe_at};
 pub(crate) use run::Running;
 pub use run::{Finished, Launch, LaunchError};

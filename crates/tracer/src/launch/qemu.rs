@@ -1,4 +1,4 @@
-//! QEMU's command line, for the launcher and for the plugin that follows an exec.
+//! QEMU's command line.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -24,12 +24,9 @@ pub fn arguments(
     for assignment in guest_only {
         all.extend(["-E".into(), assignment.clone()]);
     }
-    let name = arguments.first().cloned().unwrap_or_default();
-    // A script's interpreter is called by its own name, as the kernel does.
-    let name = if target.leading.is_empty() { name } else { target.executable.clone().into() };
-    all.extend(["-0".into(), name, target.executable.clone().into()]);
-    all.extend(target.leading.iter().cloned());
-    all.extend(arguments.iter().skip(1).cloned());
+    let mut call = target.arguments(arguments).into_iter();
+    all.extend(["-0".into(), call.next().unwrap_or_default(), target.executable.clone().into()]);
+    all.extend(call);
     all
 }
 
@@ -44,25 +41,10 @@ fn plugin_option(dir: &Path) -> OsString {
     OsString::from_vec(option)
 }
 
-/// Splits an environment into what QEMU itself may see and what it sets for the program only.
-///
-/// QEMU is a program of this machine: the dynamic linker's variables would change QEMU too.
-/// Assignments are `NAME=value`. One with a comma cannot be passed by option (QEMU splits there), so
-/// it stays with QEMU, which still hands it on.
-pub fn split_environment(environment: Vec<OsString>) -> (Vec<OsString>, Vec<OsString>) {
-    let is_for_linker = |assignment: &OsString| {
-        let bytes = assignment.as_bytes();
-        let named = [&b"LD_"[..], b"GLIBC_TUNABLES="].iter().any(|name| bytes.starts_with(name));
-        named && !bytes.contains(&b',')
-    };
-    let (guest_only, host) = environment.into_iter().partition(is_for_linker);
-    (host, guest_only)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Listener;
+    use crate::settings::{Engine, Listener};
 
     fn strings(all: &[&str]) -> Vec<OsString> {
         all.iter().map(OsString::from).collect()
@@ -70,7 +52,8 @@ mod tests {
 
     #[test]
     fn a_script_runs_as_its_interpreter_with_the_script_before_the_arguments() {
-        let settings = Settings { qemu: "/q".into(), seed: Some(1), listener: Listener::Null };
+        let engine = Engine::Qemu("/q".into());
+        let settings = Settings { engine, seed: Some(1), listener: Listener::Null };
         let target = Target {
             executable: "/bin/sh".into(),
             leading: strings(&["-e", "/x/run"]),
@@ -98,13 +81,5 @@ mod tests {
             "a",
         ];
         assert_eq!(all, strings(&expected));
-    }
-
-    #[test]
-    fn the_linker_s_variables_reach_the_program_only() {
-        let all = strings(&["A=1", "LD_PRELOAD=/x.so", "LD_AUDIT=a,b", "PATH=/bin"]);
-        let (host, guest_only) = split_environment(all);
-        assert_eq!(host, strings(&["A=1", "LD_AUDIT=a,b", "PATH=/bin"]));
-        assert_eq!(guest_only, strings(&["LD_PRELOAD=/x.so"]));
     }
 }

@@ -1,4 +1,4 @@
-//! Running a program under QEMU and reading what it left.
+//! Running a program under an engine and reading what it left.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,20 +9,25 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::{env, fmt, fs, io};
+use std::time::Duration;
+use std::{env, fmt, fs, io, thread};
 
+use super::engine::{EngineChoice, Engines, command_line, split_environment};
 use super::interrupt::Shield;
 use super::packer::Packer;
-use super::probe::{Qemu, QemuError, probe};
+use super::probe::QemuError;
 use super::scratch::Scratch;
-use super::{qemu, target};
+use super::target;
 use crate::modelled::ModelledThread;
 use crate::results::{self, ProcessFile, ProcessKey, ResultsError};
-use crate::settings::{Listener, Settings, SettingsError, plugin_path};
+use crate::settings::{Listener, Settings, SettingsError};
 use crate::trace::{FILE_HEADER, leftovers};
 
 /// The seed of a repeatable run; any number does.
 const SEED: u64 = 1;
+/// How often, and how long apart, an engine is tried that is still open for writing.
+const BUSY_TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// A program to run.
 #[derive(Clone, Debug)]
@@ -34,7 +39,7 @@ pub struct Launch {
     /// Who listens to it.
     pub listener: Listener,
     /// Whether what differs from run to run for no good reason is held fast: the environment, the
-    /// addresses, and what the kernel and QEMU make up. A single-threaded program that reads no
+    /// addresses, and what the kernel and the engine make up. A single-threaded program that reads no
     /// clock then executes the same instructions every time.
     pub is_repeatable: bool,
     /// Whether what it writes to its standard streams is dropped.
@@ -43,8 +48,8 @@ pub struct Launch {
     pub input: Option<PathBuf>,
     /// Assignments that its environment has beside those it would have.
     pub added_environment: Vec<(OsString, OsString)>,
-    /// The QEMU to use; found by PATH if none is given.
-    pub qemu: Option<Qemu>,
+    /// What runs it.
+    pub engine: EngineChoice,
 }
 
 /// Why a program could not be run.
@@ -56,11 +61,11 @@ pub enum LaunchError {
     Target(target::TargetError),
     /// There is no place for the results.
     Scratch(io::Error),
-    /// The plugin could not be told what to do.
+    /// The engine could not be told what to do.
     Settings(SettingsError),
-    /// QEMU could not be started or waited for.
+    /// The engine could not be started or waited for.
     Start(io::Error),
-    /// The program ran but left nothing: QEMU did not load the plugin.
+    /// The program ran but left nothing: QEMU did not load the plugin, or the engine could not begin.
     NoResults(ExitStatus),
     /// The results cannot be read.
     Results(ResultsError),
@@ -75,9 +80,9 @@ impl fmt::Display for LaunchError {
             LaunchError::Target(why) => why.fmt(f),
             LaunchError::Scratch(why) => write!(f, "no place for the tracer's results: {why}"),
             LaunchError::Settings(why) => why.fmt(f),
-            LaunchError::Start(why) => write!(f, "QEMU could not be run: {why}"),
+            LaunchError::Start(why) => write!(f, "the tracer's engine could not be run: {why}"),
             LaunchError::NoResults(status) => {
-                write!(f, "QEMU ended ({status}) without loading the tracer's plugin")
+                write!(f, "the tracer's engine ended ({status}) without tracing the program")
             }
             LaunchError::Results(why) => why.fmt(f),
             LaunchError::Trace(why) => write!(f, "the trace cannot be written: {why}"),
@@ -102,11 +107,11 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// One sentence if the program died of an instruction that QEMU lacks.
+    /// One sentence if the program died of an instruction that the engine lacks.
     pub fn missing_instruction(&self) -> Option<&'static str> {
         (self.status.signal() == Some(libc::SIGILL)).then_some(
-            "the program executed an instruction that QEMU does not have, such as AVX-512; rebuild \
-             it for x86-64-v3 to trace it",
+            "the program executed an instruction that the tracer does not have, such as AVX-512; \
+             rebuild it for x86-64-v3 to trace it",
         )
     }
 
@@ -134,35 +139,40 @@ impl Launch {
             drops_output: false,
             input: None,
             added_environment: Vec::new(),
-            qemu: None,
+            engine: EngineChoice::default(),
         }
     }
 
-    /// Runs the program to its end with the plugin whose bytes are given. Its streams are ours.
-    pub fn run(&self, plugin: &[u8]) -> Result<Finished, LaunchError> {
+    /// Runs the program to its end with the engine of those that are given. Its streams are ours.
+    pub fn run(&self, engines: &Engines<'_>) -> Result<Finished, LaunchError> {
         let scratch = Scratch::new().map_err(LaunchError::Scratch)?;
-        self.start_in(scratch, plugin)?.wait()
+        self.start_in(scratch, engines)?.wait()
     }
 
     /// Starts the program with its results in a directory.
-    pub(crate) fn start_in(&self, scratch: Scratch, plugin: &[u8]) -> Result<Running, LaunchError> {
-        let qemu = self.qemu.clone().map_or_else(probe, Ok).map_err(LaunchError::Qemu)?;
+    pub(crate) fn start_in(
+        &self,
+        scratch: Scratch,
+        engines: &Engines<'_>,
+    ) -> Result<Running, LaunchError> {
+        let engine = self.engine.find().map_err(LaunchError::Qemu)?;
         let path = target::find(&self.program).map_err(LaunchError::Target)?;
         let target = target::inspect(&path).map_err(LaunchError::Target)?;
         target::check_libraries(&target).map_err(LaunchError::Target)?;
         let dir = scratch.path();
-        fs::write(plugin_path(dir), plugin).map_err(LaunchError::Scratch)?;
+        engines.write(&engine, dir).map_err(LaunchError::Scratch)?;
         let settings = Settings {
-            qemu: qemu.path,
+            engine,
             seed: self.is_repeatable.then_some(SEED),
             listener: begin_trace(&self.listener).map_err(LaunchError::Trace)?,
         };
         settings.write(dir).map_err(LaunchError::Settings)?;
-        let (host, guest_only) = qemu::split_environment(self.environment());
+        let (host, guest_only) = split_environment(&settings.engine, self.environment());
         let mut arguments = vec![self.program.clone()];
         arguments.extend(self.arguments.iter().cloned());
-        let mut command = Command::new(&settings.qemu);
-        command.args(qemu::arguments(&settings, dir, &target, &guest_only, &arguments));
+        let (engine, words) = command_line(&settings, dir, &target, &guest_only, &arguments);
+        let mut command = Command::new(engine);
+        command.args(words);
         set_environment(&mut command, host);
         if self.is_repeatable {
             fix_addresses(&mut command);
@@ -174,7 +184,7 @@ impl Launch {
             command.stdout(Stdio::null()).stderr(Stdio::null());
         }
         let shield = Shield::raise();
-        let child = command.spawn().map_err(LaunchError::Start)?;
+        let child = spawn(&mut command).map_err(LaunchError::Start)?;
         let scratch = Arc::new(scratch);
         Ok(Running { child, scratch, listener: settings.listener, _shield: shield })
     }
@@ -212,6 +222,20 @@ fn set_environment(command: &mut Command, assignments: Vec<OsString>) {
             command.env(text(name), text(value.get(1..).unwrap_or_default()));
         }
     }
+}
+
+/// Starts the engine.
+///
+/// While it was written another thread of ours may have started a program, whose process holds the
+/// file open for writing until it becomes that program; the kernel refuses to run it for so long.
+fn spawn(command: &mut Command) -> io::Result<Child> {
+    for _ in 0..BUSY_TRIES {
+        match command.spawn() {
+            Err(why) if why.kind() == io::ErrorKind::ExecutableFileBusy => thread::sleep(PAUSE),
+            result => return result,
+        }
+    }
+    command.spawn()
 }
 
 /// Turns off the kernel's address randomisation for the program.

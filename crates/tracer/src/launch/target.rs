@@ -1,4 +1,4 @@
-//! Whether a program can run under QEMU, found out before it is tried.
+//! Whether a program can run under an engine, found out before it is tried.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -26,6 +26,20 @@ pub struct Target {
     pub leading: Vec<OsString>,
     /// The dynamic linker that the executable names; none if it is static.
     pub linker: Option<PathBuf>,
+}
+
+impl Target {
+    /// What the executable is called with, its name first, where the program was called with
+    /// `arguments`, its name first.
+    pub fn arguments(&self, arguments: &[OsString]) -> Vec<OsString> {
+        let name = match self.leading.is_empty() {
+            true => arguments.first().cloned().unwrap_or_default(),
+            // A script's interpreter is called by its own name, as the kernel does.
+            false => self.executable.clone().into(),
+        };
+        let rest = arguments.iter().skip(1);
+        std::iter::once(&name).chain(&self.leading).chain(rest).cloned().collect()
+    }
 }
 
 /// Why a program cannot be traced.
@@ -88,7 +102,7 @@ impl fmt::Display for TargetError {
             E::NeedsAvx512(path) => {
                 write!(
                     f,
-                    "{} is built for AVX-512 (x86-64-v4), which QEMU does not offer; rebuild it for x86-64-v3 to trace it",
+                    "{} is built for AVX-512 (x86-64-v4), which the tracer does not offer; rebuild it for x86-64-v3 to trace it",
                     path.display()
                 )
             }

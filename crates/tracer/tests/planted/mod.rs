@@ -1,4 +1,4 @@
-//! Programs whose counts are known in advance, and the plugin to run them with.
+//! Programs whose counts are known in advance, and the engines to run them with.
 
 #![allow(clippy::unwrap_used, reason = "a failure here is the test failing")]
 
@@ -10,14 +10,15 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use tracer::counts::{ProcessCounts, counts};
-use tracer::launch::{Finished, Launch};
+use tracer::launch::{Engines, Finished, Launch};
 
-/// The plugin, built once.
-pub(crate) fn plugin() -> &'static [u8] {
-    static PLUGIN: OnceLock<Vec<u8>> = OnceLock::new();
-    PLUGIN.get_or_init(|| {
+/// The engines, built once.
+pub(crate) fn engines() -> &'static Engines<'static> {
+    static ENGINES: OnceLock<Engines<'static>> = OnceLock::new();
+    ENGINES.get_or_init(|| {
         let built = tracer_embed::build(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
-        fs::read(built).unwrap()
+        let read = |path| fs::read(path).unwrap().leak();
+        Engines { plugin: read(built.plugin), native: read(built.native) }
     })
 }
 
@@ -45,7 +46,7 @@ pub(crate) fn assemble(source: &str) -> PathBuf {
 /// Runs a program and counts it.
 #[allow(dead_code, reason = "not every test binary counts")]
 pub(crate) fn count(launch: &Launch) -> (Finished, Vec<ProcessCounts>) {
-    let finished = launch.run(plugin()).unwrap();
+    let finished = launch.run(engines()).unwrap();
     let counts = counts(&finished.processes);
     (finished, counts)
 }

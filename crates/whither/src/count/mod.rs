@@ -18,7 +18,7 @@ use tracer::settings::Listener;
 use crate::cli::CountJob;
 use crate::failure::{Failure, RUN_FAILED, passed_on};
 use crate::listing::{Code, Listing, choose};
-use crate::model::{PLUGIN, failure};
+use crate::model::{ENGINES, failure};
 use crate::output::Output;
 use crate::run::Images;
 use tally::{Counted, RUNS};
@@ -38,7 +38,7 @@ pub(crate) fn count(job: &CountJob, output: &Output) -> Result<u8, Failure> {
         listener: Listener::Tally { counts_accesses: job.counts_accesses },
         ..Launch::new("")
     };
-    let finished = launch.run(PLUGIN).map_err(failure)?;
+    let finished = launch.run(&ENGINES).map_err(failure)?;
     let counted = Counted::read(&finished);
     let images = Images::load(&counted.profile, &KernelLayout::default(), !output.json);
     let times = analyse::by_procedure(&counted.profile, RUNS, images.procedures());

@@ -8,7 +8,7 @@ use tracer::trace::{Audience, Replayed};
 
 use crate::cli::ModelJob;
 use crate::failure::{ERROR, Failure, RUN_FAILED};
-use crate::model::PLUGIN;
+use crate::model::ENGINES;
 
 /// How a run went.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(crate) fn play(job: &ModelJob, audience: &mut impl Audience) -> Result<Playe
         drops_output: job.drops_output,
         ..Launch::new(program.clone())
     };
-    let live = Live { launch, plugin: PLUGIN };
+    let live = Live { launch, engines: ENGINES };
     let (replayed, finished) = live.play(audience).map_err(|error| match error {
         StreamError::Launch(why) => crate::model::failure(why),
         other => Failure::new(RUN_FAILED, other.to_string()),

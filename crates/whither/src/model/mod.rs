@@ -18,7 +18,7 @@ pub(crate) use stack::section as stack_section;
 pub(crate) use view::{notes, summary};
 
 use model::machine::Machine;
-use tracer::launch::{Finished, Launch, LaunchError};
+use tracer::launch::{Engines, Finished, Launch, LaunchError};
 use tracer::modelled::{CoreAsk, ModelAsk};
 use tracer::settings::Listener;
 use vocab::Count;
@@ -28,8 +28,11 @@ use crate::failure::{Failure, RUN_FAILED};
 use crate::output::Output;
 use crate::run::Images;
 
-/// The plugin, built beside this program.
-pub(crate) static PLUGIN: &[u8] = include_bytes!(env!("WHITHER_PLUGIN"));
+/// The tracer's engines, built beside this program.
+pub(crate) static ENGINES: Engines<'static> = Engines {
+    plugin: include_bytes!(env!("WHITHER_PLUGIN")),
+    native: include_bytes!(env!("WHITHER_NATIVE")),
+};
 
 /// Models the program and reports; returns the program's own status.
 pub(crate) fn model(job: &ModelJob, output: &Output) -> Result<u8, Failure> {
@@ -95,7 +98,7 @@ fn launch_in(job: &ModelJob, listener: Listener, around: Launch) -> Result<Finis
         drops_output: job.drops_output,
         ..around
     };
-    launch.run(PLUGIN).map_err(failure)
+    launch.run(&ENGINES).map_err(failure)
 }
 
 /// The machine of this name or file, or the one that describes this host.

@@ -218,7 +218,7 @@ pub(crate) fn run(
     let launch = Launch { arguments: arguments.to_vec(), listener, ..Launch::new(name) };
     take(Received::Record(Record::Header(turns.header.clone())))?;
     let finished = thread::scope(|scope| {
-        let player = scope.spawn(|| launch.run(crate::model::PLUGIN));
+        let player = scope.spawn(|| launch.run(&crate::model::ENGINES));
         while !player.is_finished() {
             folder.look(&mut take)?;
             thread::sleep(LOOK);
