@@ -14,7 +14,7 @@ const TELL_EVERY: u64 = FORGET_EVERY;
 /// runs:  [0 3 0 0 1 ..]  by number     ran: [1, 4]  the numbers that are not 0
 /// ```
 #[derive(Debug)]
-pub(crate) struct Idle {
+pub struct Idle {
     /// Instructions that may still run unseen; none are left when the listener does not idle.
     left: i64,
     until_asked: i64,
@@ -53,21 +53,22 @@ impl Default for Idle {
 }
 
 impl Idle {
+    /// Whether the listener idles.
     #[inline]
-    pub(crate) fn is_on(&self) -> bool {
+    pub fn is_on(&self) -> bool {
         self.left > 0
     }
 
     /// So many instructions more ran; whether the listener should be asked.
     #[inline]
-    pub(crate) fn is_time_to_ask(&mut self, len: u16) -> bool {
+    pub fn is_time_to_ask(&mut self, len: u16) -> bool {
         self.until_asked -= i64::from(len);
         self.until_asked <= 0
     }
 
     /// The listener idles for so many instructions, perhaps none; it may want their order, and knows so
     /// many blocks.
-    pub(crate) fn begin(&mut self, instructions: u64, is_ordered: bool, known: u32) {
+    pub fn begin(&mut self, instructions: u64, is_ordered: bool, known: u32) {
         self.until_asked = ASK_EVERY;
         self.is_ordered = is_ordered;
         self.left = instructions.min(TELL_EVERY) as i64;
@@ -80,13 +81,13 @@ impl Idle {
     }
 
     /// Instructions that may still run unseen.
-    pub(crate) fn left(&self) -> u64 {
+    pub fn left(&self) -> u64 {
         self.left.max(0) as u64
     }
 
     /// A block ran whole.
     #[inline]
-    pub(crate) fn count(&mut self, id: BlockId) {
+    pub fn count(&mut self, id: BlockId) {
         match self.runs.get_mut(id.0 as usize) {
             Some(runs) if *runs > 0 => *runs += 1,
             _ => self.count_first(id),
@@ -98,12 +99,12 @@ impl Idle {
 
     /// Whether there are enough blocks in order to tell of.
     #[inline]
-    pub(crate) fn is_order_full(&self) -> bool {
+    pub fn is_order_full(&self) -> bool {
         self.order.len() >= ORDER_MAX
     }
 
     /// Tells of the order of blocks that ran whole.
-    pub(crate) fn tell_order(&mut self, tell: impl FnOnce(&[BlockId])) {
+    pub fn tell_order(&mut self, tell: impl FnOnce(&[BlockId])) {
         if !self.order.is_empty() {
             tell(&self.order);
             self.order.clear();
@@ -123,7 +124,7 @@ impl Idle {
 
     /// So many instructions ran in blocks that were counted; whether those were the last to go unseen.
     #[inline]
-    pub(crate) fn add(&mut self, instructions: u64) -> bool {
+    pub fn add(&mut self, instructions: u64) -> bool {
         self.counted += instructions;
         self.left -= instructions as i64;
         self.left <= 0
@@ -131,7 +132,7 @@ impl Idle {
 
     /// Memory is touched; whether there are enough addresses to tell of.
     #[inline]
-    pub(crate) fn touch(&mut self, address: u64) -> bool {
+    pub fn touch(&mut self, address: u64) -> bool {
         // Written whether it counts or not: a decision here would be guessed wrong too often.
         self.addresses[self.filled % ADDRESSES_MAX] = address;
         self.filled += usize::from(self.reached.is_new(address));
@@ -139,7 +140,7 @@ impl Idle {
     }
 
     /// Tells of the addresses that were touched.
-    pub(crate) fn tell_addresses(&mut self, tell: impl FnOnce(&[u64])) {
+    pub fn tell_addresses(&mut self, tell: impl FnOnce(&[u64])) {
         let filled = std::mem::take(&mut self.filled);
         match self.addresses.get(..filled) {
             Some(addresses) if filled > 0 => tell(addresses),
@@ -149,13 +150,13 @@ impl Idle {
 
     /// The listener was told of so many instructions itself; whether those were the last.
     #[inline]
-    pub(crate) fn spend(&mut self, len: u16) -> bool {
+    pub fn spend(&mut self, len: u16) -> bool {
         self.left -= i64::from(len);
         self.left <= 0
     }
 
     /// Tells what was counted, begins anew, and has the listener asked as soon as may be.
-    pub(crate) fn end(&mut self, tell: impl FnOnce(&[(BlockId, u32)], u64)) {
+    pub fn end(&mut self, tell: impl FnOnce(&[(BlockId, u32)], u64)) {
         self.left = 0;
         self.until_asked = 0;
         if self.ran.is_empty() {

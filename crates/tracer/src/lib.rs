@@ -23,7 +23,7 @@ pub mod block;
 pub mod counts;
 pub mod ending;
 pub mod hash;
-mod idle;
+pub mod idle;
 pub mod inside;
 pub mod launch;
 pub mod modelled;

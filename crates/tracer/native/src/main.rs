@@ -1,8 +1,54 @@
-//! The engine that needs no QEMU. It runs nothing yet.
+//! The native engine: runs an x86-64 program on an x86-64 host by copying its blocks, and tells a
+//! [`model::stream::CoreListener`] a thread what ran.
+//!
+//! Constraints: it shares the program's process. The program notices nothing: its registers, flags,
+//! descriptors, signals and memory are its own, and what it asks the kernel for it gets. GS is ours.
+//! It keeps no descriptor open. Where it fails the program should go on; where it cannot, one sentence
+//! says why.
+//!
+//! Not for: other processors than the host's (that is QEMU's), what a listener does with what it hears.
+//!
+//! ```text
+//! plan       a block read: what it touches, what must be recorded to know where
+//! translate  its instructions copied, with recording between; links to the next
+//! context    what they record into, at GS; switch: in and out of translated code
+//! thread     the loop: run, tell (teller), look up (cache), system call (calls), signal (signals)
+//! load       the program put into memory (space, memory, maps)
+//! ```
+//!
+//! What is not done: code that is changed through another mapping of the same page is not noticed;
+//! programs that use GS, far branches or AVX-512 get an undefined instruction.
 
-/// The tracer's own failure, as `env` has it.
-const FAILED: u8 = 125;
+mod cache;
+mod calls;
+mod clone;
+mod context;
+mod cpuid;
+mod emit;
+mod guest;
+mod live;
+mod load;
+mod maps;
+mod memory;
+mod plan;
+mod signals;
+mod space;
+mod start;
+mod switch;
+mod teller;
+mod template;
+mod thread;
+mod translate;
 
-fn main() -> std::process::ExitCode {
-    FAILED.into()
+pub(crate) use start::is_translated;
+
+/// What a listener holds may be many megabytes, looked at here and there.
+#[global_allocator]
+static PAGES: tracer::pages::LargePages = tracer::pages::LargePages;
+
+fn main() {
+    if let Err(problem) = start::run() {
+        eprintln!("whither: {problem}");
+        std::process::exit(125);
+    }
 }

@@ -13,24 +13,50 @@ use super::{native, qemu};
 use crate::settings::{Engine, Settings, native_path, plugin_path};
 
 /// Which engine runs a program.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum EngineChoice {
+    /// Whichever [`CHOICE`] names; if it names none our own, and QEMU where that cannot run.
+    #[default]
+    Best,
     /// QEMU; found by PATH if none is given.
     Qemu(Option<Qemu>),
     /// Our own, which travels with us.
     Native,
 }
 
-impl Default for EngineChoice {
-    fn default() -> EngineChoice {
-        EngineChoice::Qemu(None)
+/// The variable of the environment that chooses an engine: `native` or `qemu`.
+pub const CHOICE: &str = "WHITHER_ENGINE";
+
+/// Whether this machine can run the native engine: an x86-64 processor with AVX and BMI2, and a kernel
+/// that lets programs set their thread pointers.
+pub fn can_run_natively() -> bool {
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    {
+        const FSGSBASE: u64 = 2;
+        // SAFETY: asks the C library for a number.
+        let allowed = unsafe { libc::getauxval(libc::AT_HWCAP2) };
+        let has_vectors = is_x86_feature_detected!("avx") && is_x86_feature_detected!("bmi2");
+        allowed & FSGSBASE != 0 && has_vectors
     }
+    #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+    false
 }
 
 impl EngineChoice {
+    /// What the environment asks for, or what is best here.
+    pub fn best() -> EngineChoice {
+        match std::env::var(CHOICE).as_deref() {
+            Ok("qemu") => EngineChoice::Qemu(None),
+            Ok("native") => EngineChoice::Native,
+            _ if can_run_natively() => EngineChoice::Native,
+            _ => EngineChoice::Qemu(None),
+        }
+    }
+
     /// The engine itself, if it is there.
     pub(super) fn find(&self) -> Result<Engine, QemuError> {
         match self {
+            EngineChoice::Best => EngineChoice::best().find(),
             EngineChoice::Qemu(Some(qemu)) => Ok(Engine::Qemu(qemu.path.clone())),
             EngineChoice::Qemu(None) => Ok(Engine::Qemu(probe()?.path)),
             EngineChoice::Native => Ok(Engine::Native),

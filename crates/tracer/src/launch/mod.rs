@@ -10,7 +10,7 @@ mod run;
 mod scratch;
 pub mod target;
 
-pub use engine::{EngineChoice, Engines};
+pub use engine::{CHOICE, EngineChoice, Engines, can_run_natively};
 pub use probe::{Qemu, QemuError, probe, probe_at};
 pub(crate) use run::Running;
 pub use run::{Finished, Launch, LaunchError};

@@ -1,0 +1,130 @@
+//! New threads and new processes.
+
+use std::sync::mpsc;
+
+use tracer::inside::{Inside, fork as around};
+
+use crate::calls::failed;
+use crate::context::{Context, Vectors};
+use crate::teller::Teller;
+use crate::thread::{Nobody, Thread, new_context};
+use crate::{cache, guest, memory, signals};
+
+const VM: u64 = libc::CLONE_VM as u64;
+const THREAD: u64 = libc::CLONE_THREAD as u64;
+const PARENT_SETTID: u64 = libc::CLONE_PARENT_SETTID as u64;
+const CHILD_SETTID: u64 = libc::CLONE_CHILD_SETTID as u64;
+const CHILD_CLEARTID: u64 = libc::CLONE_CHILD_CLEARTID as u64;
+const SETTLS: u64 = libc::CLONE_SETTLS as u64;
+
+/// The program's `clone`.
+pub(crate) fn clone(thread: &mut Thread, arguments: &[u64; 6]) -> i64 {
+    let [flags, stack, parent_tid, child_tid, tls, _] = *arguments;
+    if flags & THREAD != 0 && flags & VM != 0 {
+        return begin_thread(thread, flags, stack, [parent_tid, child_tid, tls]);
+    }
+    // A process that shares its memory until it becomes another gets a copy instead.
+    fork(thread, flags, [stack, child_tid, tls])
+}
+
+/// Registers on their way to the host's thread that will have them.
+struct Parcel(Box<Context>, Vectors);
+
+// SAFETY: nobody else has it any more.
+unsafe impl Send for Parcel {}
+
+fn begin_thread(parent: &mut Thread, flags: u64, stack: u64, [parent_tid, child_tid, tls]: [u64; 3]) -> i64 {
+    let parcel = copied(parent, flags, stack, tls);
+    let mask = parent.signals.mask;
+    let (say, hear) = mpsc::channel();
+    // Until the thread has its own context no signal may reach it.
+    let before = signals::block_all();
+    let body = move || {
+        // SAFETY: asks the kernel for a number.
+        let tid = unsafe { libc::gettid() };
+        // Made here, since what a thread is called depends on who asks.
+        let parcel = parcel;
+        let Parcel(context, vectors) = parcel;
+        let mut thread = Thread::new(context, vectors);
+        thread.signals.mask = mask;
+        if flags & CHILD_CLEARTID != 0 {
+            thread.clear_at_end = child_tid;
+        }
+        for (flag, place) in [(PARENT_SETTID, parent_tid), (CHILD_SETTID, child_tid)] {
+            if flags & flag != 0 {
+                guest::write(place, &tid.to_le_bytes());
+            }
+        }
+        thread.begin(|| {
+            // The parent waits; it cannot be gone.
+            let _ = say.send(tid);
+        });
+        thread.run();
+    };
+    let made = std::thread::Builder::new().stack_size(1 << 20).spawn(body);
+    let result = match made {
+        Ok(_) => hear.recv().map_or(failed(libc::EAGAIN), i64::from),
+        Err(_) => failed(libc::EAGAIN),
+    };
+    signals::unblock(before);
+    result
+}
+
+/// Registers for a thread that begins where its parent is.
+fn copied(parent: &mut Thread, flags: u64, stack: u64, tls: u64) -> Parcel {
+    let mut context = new_context();
+    context.registers = parent.context.registers;
+    context.registers[0] = 0;
+    if stack != 0 {
+        context.registers[4] = stack;
+    }
+    context.flags = parent.context.flags;
+    context.pc = parent.context.pc;
+    context.guest_fs = if flags & SETTLS != 0 { tls } else { parent.context.guest_fs };
+    Parcel(context, parent.vectors().clone())
+}
+
+/// The program's `fork`, or a `clone` that comes to the same.
+pub(crate) fn fork(thread: &mut Thread, flags: u64, [stack, child_tid, tls]: [u64; 3]) -> i64 {
+    around::expect(thread.number);
+    let before = signals::block_all();
+    // Locks that another thread may have are taken, so that the child does not inherit them taken.
+    let (cache, space) = (cache::lock(), memory::space());
+    // SAFETY: the child goes on with this thread alone, and all that it shares is at rest.
+    let child = unsafe { libc::fork() };
+    drop((cache, space));
+    if child == 0 {
+        be_child(thread, flags, [stack, child_tid, tls]);
+    }
+    signals::unblock(before);
+    match child {
+        // SAFETY: the C library's own error number.
+        -1 => failed(unsafe { *libc::__errno_location() }),
+        _ => i64::from(child),
+    }
+}
+
+fn be_child(thread: &mut Thread, flags: u64, [stack, child_tid, tls]: [u64; 3]) {
+    thread.be_alone();
+    match Inside::get() {
+        Some(_) => thread.teller.forked(),
+        None => {
+            thread.teller = Teller::new(Box::new(Nobody));
+            if let Some(mut cache) = cache::lock() {
+                cache.start_over();
+            }
+        }
+    }
+    if stack != 0 {
+        thread.context.registers[4] = stack;
+    }
+    if flags & SETTLS != 0 {
+        thread.context.guest_fs = tls;
+    }
+    // SAFETY: asks the kernel for a number.
+    let tid = unsafe { libc::gettid() };
+    if flags & CHILD_SETTID != 0 {
+        guest::write(child_tid, &tid.to_le_bytes());
+    }
+    thread.clear_at_end = if flags & CHILD_CLEARTID != 0 { child_tid } else { 0 };
+}

@@ -1,0 +1,441 @@
+//! A block of the program as code for the host: its own instructions, with what is recorded between.
+//!
+//! ```text
+//! full:   leave                      no blocks left
+//! entry:  rcx = left; if 0 go to full
+//!         ids[left] = number; left -= 1
+//!         slots[..] = registers       if addresses are told
+//!         the program's instructions, each as it was but for addresses relative to itself
+//! ends:   jmp next block, or a look into the table for where a branch goes
+//! stubs:  leave with the link's number, until the jump above is made to lead elsewhere
+//! ```
+
+use iced_x86::{
+    Code as Opcode, Encoder, Instruction, InstructionInfoFactory, MemoryOperand, Mnemonic, OpKind,
+    Register,
+};
+
+use crate::context::{Mode, at, leave};
+use crate::emit::{Emitter, Gpr, RAX, RCX, RDX, RSP};
+use crate::plan::{End, Plan, Record, Value, gpr, is_withheld};
+
+/// A way out of a block that may be made to lead to another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Exit {
+    /// Where the distance of the jump is.
+    pub(crate) place: u64,
+    /// Where it leads until it is linked.
+    pub(crate) stub: u64,
+    /// The program's address that it means.
+    pub(crate) to: u64,
+}
+
+/// A translated block.
+pub(crate) struct Translated {
+    pub(crate) bytes: Vec<u8>,
+    /// Where to enter.
+    pub(crate) entry: u64,
+    pub(crate) exits: Vec<Exit>,
+    /// Where each of the program's instructions is, from the first byte on.
+    pub(crate) offsets: Box<[u16]>,
+}
+
+/// What translating depends on beside the block.
+#[derive(Clone, Copy)]
+pub(crate) struct Setting {
+    /// Where the code will lie.
+    pub(crate) base: u64,
+    /// Where code goes to be left.
+    pub(crate) leave: u64,
+    /// Where a branch goes whose address is not the first of its set, by mode.
+    pub(crate) second: [u64; 2],
+    /// The number of the first exit.
+    pub(crate) first_exit: u32,
+    /// Whether the host saves more of its vectors than the program knows of.
+    pub(crate) has_wider_vectors: bool,
+}
+
+const SPILL_RCX: i32 = at::spill(0);
+const SPILL_RDX: i32 = at::spill(1);
+const SPILL_RAX: i32 = at::spill(2);
+const SPILL_FAR: i32 = at::spill(3);
+
+/// Translates a block.
+pub(crate) fn translate(plan: &Plan, id: u32, mode: Mode, setting: Setting) -> Translated {
+    let mut writer = Writer {
+        emitter: Emitter::new(setting.base),
+        encoder: Encoder::new(64),
+        setting,
+        mode,
+        exits: Vec::new(),
+        dead: plan.live.dead(),
+        slots: i32::from(plan.template.slots),
+    };
+    let entry = writer.begin(plan, id);
+    let offsets = writer.body(plan);
+    writer.end(plan, id);
+    writer.stubs();
+    writer.emitter.finish();
+    Translated { bytes: writer.emitter.bytes, entry, exits: writer.exits, offsets }
+}
+
+struct Writer {
+    emitter: Emitter,
+    encoder: Encoder,
+    setting: Setting,
+    mode: Mode,
+    exits: Vec<Exit>,
+    dead: Vec<u16>,
+    slots: i32,
+}
+
+impl Writer {
+    fn is_dead(&self, index: usize, register: Gpr) -> bool {
+        self.dead.get(index).is_some_and(|dead| dead >> register.0 & 1 == 1)
+    }
+
+    /// Everything before the first instruction. Says where to enter.
+    fn begin(&mut self, plan: &Plan, id: u32) -> u64 {
+        let keeps_rcx = !self.is_dead(0, RCX);
+        let emitter = &mut self.emitter;
+        if keeps_rcx {
+            emitter.load(RCX, SPILL_RCX);
+        }
+        emitter.leave(leave::FULL, id, self.setting.leave);
+        let entry = emitter.here();
+        if keeps_rcx {
+            emitter.store(SPILL_RCX, RCX);
+        }
+        emitter.load(RCX, at::LEFT);
+        let back = emitter.bytes.len() as u8 + 2;
+        emitter.put(&[0xe3, back.wrapping_neg()]);
+        emitter.note(id);
+        if self.mode == Mode::Told && self.slots > 0 {
+            emitter.load(RCX, at::SLOTS);
+            for (slot, register) in &plan.first {
+                let offset = i32::from(*slot) * 8;
+                if *register == RCX {
+                    emitter.store(SPILL_RAX, RAX);
+                    emitter.load(RAX, SPILL_RCX);
+                    emitter.store_at(RCX, offset, RAX);
+                    emitter.load(RAX, SPILL_RAX);
+                } else {
+                    emitter.store_at(RCX, offset, *register);
+                }
+            }
+            emitter.add(RCX, RCX, self.slots * 8);
+            emitter.store(at::SLOTS, RCX);
+        }
+        if keeps_rcx {
+            emitter.load(RCX, SPILL_RCX);
+        }
+        entry
+    }
+
+    /// The instructions, but for what the last does if it is a branch.
+    fn body(&mut self, plan: &Plan) -> Box<[u16]> {
+        let is_told = self.mode == Mode::Told;
+        let mut records = plan.records.iter().filter(|_| is_told).copied().peekable();
+        let last = plan.instructions.len() - 1;
+        let mut offsets = Vec::with_capacity(plan.instructions.len());
+        for (index, instruction) in plan.instructions.iter().enumerate() {
+            let is_due = |record: &Record| usize::from(record.instruction) == index;
+            while let Some(record) = records.next_if(|record| is_due(record) && !record.is_after) {
+                self.record(record, instruction, index);
+            }
+            offsets.push(self.emitter.bytes.len() as u16);
+            if index == last && plan.end != End::Falls {
+                break;
+            }
+            let bytes = plan.codes[index].bytes.get(..usize::from(plan.codes[index].len));
+            self.copy(instruction, bytes.unwrap_or_default());
+            while let Some(record) = records.next_if(is_due) {
+                self.record(record, instruction, index + 1);
+            }
+        }
+        offsets.into()
+    }
+
+    /// Registers to work with between instructions, none of those to be avoided: the dead first.
+    fn scratch<const COUNT: usize>(&self, index: usize, avoid: u16) -> [(Gpr, bool); COUNT] {
+        let may = |register: &u8| *register != RSP.0 && avoid >> register & 1 == 0;
+        let mut all: Vec<(Gpr, bool)> =
+            (0..16).filter(may).map(|register| (Gpr(register), !self.is_dead(index, Gpr(register)))).collect();
+        all.sort_by_key(|(register, is_live)| (*is_live, register.0));
+        std::array::from_fn(|place| all[place])
+    }
+
+    fn record(&mut self, record: Record, instruction: &Instruction, index: usize) {
+        let offset = (i32::from(record.slot) - self.slots) * 8;
+        match record.value {
+            Value::Register(register) => {
+                let [(slots, is_live)] = self.scratch(index, 1 << register.0);
+                self.keeping(&[(slots, is_live)], |writer| {
+                    writer.emitter.load(slots, at::SLOTS);
+                    writer.emitter.store_at(slots, offset, register);
+                });
+            }
+            Value::Address => {
+                let (base, in_dex) = (instruction.memory_base(), instruction.memory_index());
+                let bit = |register| gpr(register).map_or(0, |gpr| 1u16 << gpr.0);
+                let [address, slots] = self.scratch(index, bit(base) | bit(in_dex));
+                self.keeping(&[address, slots], |writer| {
+                    let scale = instruction.memory_index_scale();
+                    let bytes = if base == Register::None { 4 } else { 0 };
+                    let memory = MemoryOperand::new(base, in_dex, scale, 0, bytes, false, Register::None);
+                    let lea = Instruction::with2(Opcode::Lea_r64_m, wide(address.0), memory);
+                    writer.encode(lea);
+                    writer.emitter.load(slots.0, at::SLOTS);
+                    writer.emitter.store_at(slots.0, offset, address.0);
+                });
+            }
+            Value::Vector(vector) => {
+                let [(slots, is_live)] = self.scratch(index, 0);
+                self.keeping(&[(slots, is_live)], |writer| {
+                    writer.emitter.load(slots, at::SLOTS);
+                    let number = vector.number() as u32;
+                    let vector = Register::YMM0 + number;
+                    let memory = MemoryOperand::with_base_displ(wide(slots), i64::from(offset));
+                    writer.encode(Instruction::with2(Opcode::VEX_Vmovdqu_ymmm256_ymm, memory, vector));
+                });
+            }
+        }
+    }
+
+    /// Does something with registers that have their values again afterwards.
+    fn keeping(&mut self, registers: &[(Gpr, bool)], write: impl FnOnce(&mut Writer)) {
+        let places = [SPILL_RDX, SPILL_RAX];
+        let kept = || registers.iter().zip(places).filter(|((_, is_live), _)| *is_live);
+        kept().for_each(|((register, _), place)| self.emitter.store(place, *register));
+        write(self);
+        kept().for_each(|((register, _), place)| self.emitter.load(*register, place));
+    }
+
+    /// Writes an instruction of ours; those are always encodable.
+    fn encode(&mut self, instruction: Result<Instruction, iced_x86::IcedError>) {
+        let Ok(instruction) = instruction else { return self.emitter.put(&UNDEFINED) };
+        match self.encoder.encode(&instruction, self.emitter.here()) {
+            Ok(_) => {
+                let bytes = self.encoder.take_buffer();
+                self.emitter.put(&bytes);
+            }
+            Err(_) => {
+                drop(self.encoder.take_buffer());
+                self.emitter.put(&UNDEFINED);
+            }
+        }
+    }
+
+    /// One instruction of the program.
+    fn copy(&mut self, instruction: &Instruction, bytes: &[u8]) {
+        if is_withheld(instruction) {
+            return self.emitter.put(&UNDEFINED);
+        }
+        match instruction.mnemonic() {
+            // mov eax, 7; mov edx, 0: what the program is told that there is.
+            Mnemonic::Xgetbv => self.emitter.put(&[0xb8, 7, 0, 0, 0, 0xba, 0, 0, 0, 0]),
+            mnemonic if self.setting.has_wider_vectors && saves_vectors(mnemonic) => {
+                self.save_vectors(bytes);
+            }
+            _ if instruction.is_ip_rel_memory_operand() => self.move_relative(instruction),
+            _ => self.emitter.put(bytes),
+        }
+    }
+
+    /// State is saved and loaded as far as the program knows of it; the rest would run over its buffer.
+    fn save_vectors(&mut self, bytes: &[u8]) {
+        self.emitter.store(SPILL_RAX, RAX);
+        // pext eax, eax, 7: keeps the three lowest bits.
+        self.emitter.constant(&[0xc4, 0xe2, 0x7a, 0xf5], 0, 7);
+        self.emitter.put(bytes);
+        self.emitter.load(RAX, SPILL_RAX);
+    }
+
+    /// An instruction that names memory by its distance to itself, which is another here; through a
+    /// register if that is too far.
+    fn move_relative(&mut self, instruction: &Instruction) {
+        if self.encoder.encode(instruction, self.emitter.here()).is_ok() {
+            let bytes = self.encoder.take_buffer();
+            return self.emitter.put(&bytes);
+        }
+        drop(self.encoder.take_buffer());
+        let far = free_register(instruction);
+        self.emitter.store(SPILL_FAR, far);
+        self.emitter.set(far, instruction.ip_rel_memory_address());
+        self.encode(Ok(through(instruction, far)));
+        self.emitter.load(far, SPILL_FAR);
+    }
+
+    fn link(&mut self, opcode: &[u8], to: u64) {
+        let place = self.emitter.branch(opcode, 0);
+        self.exits.push(Exit { place, stub: 0, to });
+    }
+
+    /// What the last instruction does.
+    fn end(&mut self, plan: &Plan, id: u32) {
+        let Some(last) = plan.instructions.last() else { return };
+        let after = plan.after();
+        match plan.end {
+            End::Falls => self.link(&[0xe9], after),
+            End::Jumps(to) => self.link(&[0xe9], to),
+            End::Calls(to) => {
+                self.emitter.push(after);
+                self.link(&[0xe9], to);
+            }
+            End::Branches(to) if last.is_jcc_short_or_near() => {
+                let condition = last.condition_code() as u8 - 1;
+                self.link(&[0x0f, 0x80 | condition], to);
+                self.link(&[0xe9], after);
+            }
+            End::Branches(to) => {
+                // `loop` and its kin have short distances only.
+                let code = &plan.codes[plan.codes.len() - 1];
+                let mut bytes = code.bytes[..usize::from(code.len)].to_vec();
+                bytes.pop();
+                self.emitter.put(&bytes);
+                self.emitter.put(&[0]);
+                let jump = self.emitter.bytes.len();
+                self.link(&[0xe9], after);
+                self.emitter.land(jump);
+                self.link(&[0xe9], to);
+            }
+            End::Special => self.emitter.leave(leave::SPECIAL, id, self.setting.leave),
+            End::JumpsThrough | End::CallsThrough | End::Returns => self.indirect(plan.end, last, after),
+        }
+    }
+
+    fn indirect(&mut self, end: End, last: &Instruction, after: u64) {
+        self.emitter.store(SPILL_RCX, RCX);
+        match end {
+            End::Returns => {
+                // pop rcx; lea rsp, [rsp + what it drops]
+                self.emitter.put(&[0x59]);
+                if last.op_count() == 1 {
+                    self.emitter.add(RSP, RSP, i32::from(last.immediate16()));
+                }
+            }
+            _ => self.load_target(last),
+        }
+        if end == End::CallsThrough {
+            self.emitter.push(after);
+        }
+        self.look_up();
+    }
+
+    /// Where a branch through a register or memory goes, into RCX.
+    fn load_target(&mut self, last: &Instruction) {
+        if last.op0_kind() == OpKind::Register {
+            if let Some(from) = gpr(last.op0_register()) {
+                self.emitter.copy(RCX, from);
+            }
+            return;
+        }
+        if last.is_ip_rel_memory_operand() {
+            self.emitter.set(RCX, last.ip_rel_memory_address());
+            // mov rcx, [rcx]
+            return self.emitter.put(&[0x48, 0x8b, 0x09]);
+        }
+        let displacement = last.memory_displacement64() as i64;
+        let memory = MemoryOperand::new(
+            last.memory_base(),
+            last.memory_index(),
+            last.memory_index_scale(),
+            displacement,
+            last.memory_displ_size(),
+            false,
+            last.segment_prefix(),
+        );
+        self.encode(Instruction::with2(Opcode::Mov_r64_rm64, Register::RCX, memory));
+    }
+
+    /// Goes to the program's address in RCX.
+    fn look_up(&mut self) {
+        let table = at::table(self.mode);
+        let second = self.setting.second[self.mode as usize];
+        let emitter = &mut self.emitter;
+        emitter.store(SPILL_RDX, RDX);
+        emitter.store(SPILL_RAX, RAX);
+        emitter.store(at::PC, RCX);
+        // movzx edx, cx; lea rdx, [rdx * 4]: a set has four words.
+        emitter.put(&[0x0f, 0xb7, 0xd1, 0x48, 0x8d, 0x14, 0x95, 0, 0, 0, 0]);
+        emitter.load_table(RAX, table);
+        // lea rcx, [rcx + rax]
+        emitter.put(&[0x48, 0x8d, 0x0c, 0x01]);
+        let hit = emitter.jump_if_rcx_is_0();
+        emitter.jump(second);
+        emitter.land(hit);
+        emitter.load_table(RDX, table + 8);
+        go(emitter);
+    }
+
+    /// Where exits lead that are not linked.
+    fn stubs(&mut self) {
+        let first = self.setting.first_exit;
+        for (index, exit) in self.exits.iter_mut().enumerate() {
+            exit.stub = self.emitter.here();
+            self.emitter.leave(leave::LINK, first + index as u32, self.setting.leave);
+            let from = (exit.place - self.emitter.base) as usize;
+            let distance = exit.stub.wrapping_sub(exit.place + 4) as i32;
+            self.emitter.bytes[from..from + 4].copy_from_slice(&distance.to_le_bytes());
+        }
+    }
+}
+
+/// To the code in RDX, with the program's registers.
+fn go(emitter: &mut Emitter) {
+    emitter.store(at::TARGET, RDX);
+    emitter.load(RAX, SPILL_RAX);
+    emitter.load(RDX, SPILL_RDX);
+    emitter.load(RCX, SPILL_RCX);
+    emitter.jump_through(at::TARGET);
+}
+
+/// The code that looks at the second place of a set, and leaves if the address is not there either.
+pub(crate) fn second_look(base: u64, mode: Mode, leave: u64) -> Vec<u8> {
+    let table = at::table(mode);
+    let mut emitter = Emitter::new(base);
+    emitter.load(RCX, at::PC);
+    emitter.load_table(RAX, table + 16);
+    emitter.put(&[0x48, 0x8d, 0x0c, 0x01]);
+    let hit = emitter.jump_if_rcx_is_0();
+    emitter.load(RAX, SPILL_RAX);
+    emitter.load(RDX, SPILL_RDX);
+    emitter.load(RCX, SPILL_RCX);
+    emitter.leave(self::leave::INDIRECT, 0, leave);
+    emitter.land(hit);
+    emitter.load_table(RDX, table + 24);
+    go(&mut emitter);
+    emitter.bytes
+}
+
+/// `ud2`
+const UNDEFINED: [u8; 2] = [0x0f, 0x0b];
+
+fn saves_vectors(mnemonic: Mnemonic) -> bool {
+    use Mnemonic as M;
+    matches!(
+        mnemonic,
+        M::Xsave | M::Xsave64 | M::Xsavec | M::Xsavec64 | M::Xsaveopt | M::Xsaveopt64
+    ) || matches!(mnemonic, M::Xrstor | M::Xrstor64)
+}
+
+fn wide(register: Gpr) -> Register {
+    Register::RAX + u32::from(register.0)
+}
+
+/// A register that an instruction does not use.
+fn free_register(instruction: &Instruction) -> Gpr {
+    let mut factory = InstructionInfoFactory::new();
+    let used = factory.info(instruction).used_registers();
+    let is_free = |register: &u8| !used.iter().any(|one| gpr(one.register()) == Some(Gpr(*register)));
+    (0..16).filter(|register| *register != RSP.0).find(is_free).map_or(RAX, Gpr)
+}
+
+/// The instruction with its memory operand at a register.
+fn through(instruction: &Instruction, register: Gpr) -> Instruction {
+    let mut moved = *instruction;
+    moved.set_memory_base(wide(register));
+    moved.set_memory_displacement64(0);
+    moved.set_memory_displ_size(0);
+    moved
+}
