@@ -29,7 +29,8 @@ pub struct StaticBlock {
 }
 
 /// A static block by its number, dense from 0 in order of first translation.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(transparent)]
 pub struct BlockId(pub u32);
 
 /// A memory access by an executed instruction.

@@ -13,13 +13,16 @@ const TELL_EVERY: u64 = FORGET_EVERY;
 /// ```text
 /// runs:  [0 3 0 0 1 ..]  by number     ran: [1, 4]  the numbers that are not 0
 /// ```
+///
+/// A block that runs again and again is counted in several places in turn: the host would wait for one
+/// place to be written before it adds to it again.
 #[derive(Debug)]
 pub struct Idle {
     /// Instructions that may still run unseen; none are left when the listener does not idle.
     left: i64,
     until_asked: i64,
     counted: u64,
-    runs: Vec<u32>,
+    runs: Vec<[u32; PLACES]>,
     ran: Vec<u32>,
     /// Whether the order of blocks is wanted, and those since it was told.
     is_ordered: bool,
@@ -30,6 +33,8 @@ pub struct Idle {
     filled: usize,
 }
 
+/// Places that a block is counted in; a power of two.
+const PLACES: usize = 4;
 /// Addresses after which the listener is told of them; a power of two.
 const ADDRESSES_MAX: usize = 1024;
 /// Blocks after which it is told of their order.
@@ -76,7 +81,7 @@ impl Idle {
             self.reached.forget();
         }
         if self.runs.len() < known as usize {
-            self.runs.resize(known as usize, 0);
+            self.runs.resize(known as usize, [0; PLACES]);
         }
     }
 
@@ -89,12 +94,32 @@ impl Idle {
     #[inline]
     pub fn count(&mut self, id: BlockId) {
         match self.runs.get_mut(id.0 as usize) {
-            Some(runs) if *runs > 0 => *runs += 1,
+            Some([runs, ..]) if *runs > 0 => *runs += 1,
             _ => self.count_first(id),
         }
         if self.is_ordered {
             self.order.push(id);
         }
+    }
+
+    /// Blocks ran whole, in this order; `lens` says how long each is, by number. Says how many
+    /// instructions they have. Their order is the caller's to tell.
+    pub fn count_all(&mut self, ids: &[BlockId], lens: &[u16]) -> u64 {
+        let mut instructions = 0;
+        for (turn, id) in ids.iter().enumerate() {
+            let place = id.0 as usize;
+            instructions += u64::from(lens.get(place).copied().unwrap_or(0));
+            match self.runs.get_mut(place) {
+                Some(runs) if runs[0] > 0 => runs[turn % PLACES] += 1,
+                _ => self.count_first(*id),
+            }
+        }
+        instructions
+    }
+
+    /// Whether the order of blocks is wanted.
+    pub fn is_ordered(&self) -> bool {
+        self.is_ordered
     }
 
     /// Whether there are enough blocks in order to tell of.
@@ -116,10 +141,12 @@ impl Idle {
     fn count_first(&mut self, id: BlockId) {
         let place = id.0 as usize;
         if self.runs.len() <= place {
-            self.runs.resize(place + 1, 0);
+            self.runs.resize(place + 1, [0; PLACES]);
         }
-        self.runs[place] = 1;
-        self.ran.push(id.0);
+        if self.runs[place] == [0; PLACES] {
+            self.ran.push(id.0);
+        }
+        self.runs[place][0] += 1;
     }
 
     /// So many instructions ran in blocks that were counted; whether those were the last to go unseen.
@@ -163,8 +190,8 @@ impl Idle {
             return;
         }
         let taken = |id: u32| {
-            let runs = self.runs.get_mut(id as usize).map_or(0, std::mem::take);
-            (BlockId(id), runs)
+            let runs = self.runs.get_mut(id as usize).map(std::mem::take).unwrap_or_default();
+            (BlockId(id), runs.iter().sum())
         };
         let all: Vec<(BlockId, u32)> = self.ran.drain(..).map(taken).collect();
         tell(&all, std::mem::take(&mut self.counted));

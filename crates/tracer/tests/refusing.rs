@@ -74,7 +74,8 @@ fn no_such_program_no_permission_and_no_qemu_have_a_sentence_each() {
 #[test]
 fn a_plugin_that_is_none_is_reported_and_the_program_did_not_run() {
     let engines = Engines { plugin: b"not a shared object", native: b"" };
-    let why = Launch::new("/bin/true").run(&engines).unwrap_err();
+    let engine = EngineChoice::Qemu(None);
+    let why = Launch { engine, ..Launch::new("/bin/true") }.run(&engines).unwrap_err();
     assert!(matches!(why, LaunchError::NoResults(_)), "{why}");
 }
 

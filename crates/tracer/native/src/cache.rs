@@ -22,7 +22,11 @@ use crate::translate::{Exit, Setting, second_look, translate};
 pub(crate) struct Block {
     pub(crate) live: &'static LiveBlock,
     pub(crate) template: &'static Template,
-    /// How it ends, for the engine's own instructions.
+    /// Instructions, and values that it records.
+    pub(crate) len: u16,
+    pub(crate) slots: u16,
+    pub(crate) is_plain: bool,
+    /// Whether it ends in an instruction that the engine carries out.
     pub(crate) is_special: bool,
 }
 
@@ -148,8 +152,15 @@ impl Cache {
         if id as usize == self.blocks.len() {
             let is_special = plan.end == plan::End::Special;
             let mut plan = plan;
-            let template = Box::leak(Box::new(std::mem::take(&mut plan.template)));
-            self.blocks.push(Block { live, template, is_special });
+            let template: &'static Template = Box::leak(Box::new(std::mem::take(&mut plan.template)));
+            self.blocks.push(Block {
+                live,
+                template,
+                len: live.len,
+                slots: template.slots,
+                is_plain: template.is_plain(),
+                is_special,
+            });
             self.codes.push(Code2::default());
         }
         self.by_pc.insert(pc, id);

@@ -4,12 +4,15 @@
 //! x86-64 Linux keep their own thread pointer in FS and leave GS alone.
 //!
 //! ```text
-//! ids:    [ .  .  .  9  7  7  4 ]   numbers of the blocks that began, from the end downwards
-//!                 ^left              0 left: the next block to begin leaves the cache instead
+//! ids:    [4  7  7  9  .  .  . ]    numbers of the blocks that began
+//!                      ^left         its distance to the end, below 0. At 0 the next block to begin
+//!                                    leaves the cache instead
 //! slots:  [a0 a1 | b0 | b0 | ..]    what addresses of each block follow from, in the same order
 //! ```
 
 use std::mem::offset_of;
+
+use model::stream::BlockId;
 
 /// Blocks that begin before the listener hears of them, at most.
 pub(crate) const IDS: usize = 4096;
@@ -77,8 +80,8 @@ pub(crate) struct Context {
     /// Where the program goes on.
     pub(crate) pc: u64,
     pub(crate) spill: [u64; 4],
-    /// Blocks that may still begin.
-    pub(crate) left: u64,
+    /// How many bytes of numbers are left, negated.
+    pub(crate) left: i64,
     /// Where the next block leaves its values.
     pub(crate) slots: u64,
     /// Why translated code was left.
@@ -94,7 +97,7 @@ pub(crate) struct Context {
     /// Whether a signal waits to be told to the program. Set by the handler.
     pub(crate) has_signal: u64,
     pub(crate) fault: Fault,
-    pub(crate) ids: [u32; IDS + 1],
+    pub(crate) ids: [BlockId; IDS],
     /// By mode.
     pub(crate) tables: [[Set; SETS]; 2],
 }
@@ -126,7 +129,8 @@ pub(crate) mod at {
     pub(crate) const WHY: i32 = offset_of!(Context, why) as i32;
     pub(crate) const ARGUMENT: i32 = offset_of!(Context, argument) as i32;
     pub(crate) const TARGET: i32 = offset_of!(Context, target) as i32;
-    pub(crate) const IDS: i32 = offset_of!(Context, ids) as i32;
+    /// Behind the last number.
+    pub(crate) const IDS_END: i32 = (offset_of!(Context, ids) + super::IDS * 4) as i32;
 
     pub(crate) const fn spill(place: usize) -> i32 {
         (offset_of!(Context, spill) + place * 8) as i32

@@ -1,7 +1,7 @@
 //! Writing the few instructions that stand between those of the program.
 //!
-//! None of them changes a flag: a program's flags are live nearly everywhere, and keeping them costs
-//! more than all that is done here. What has to be decided is decided by `jrcxz`.
+//! None of them changes a flag that the program reads: keeping flags would cost more than all that is
+//! done here. What has to be decided is decided by `jrcxz` where they are in use.
 
 use crate::context::at;
 
@@ -11,8 +11,9 @@ pub(crate) struct Gpr(pub(crate) u8);
 
 pub(crate) const RAX: Gpr = Gpr(0);
 pub(crate) const RCX: Gpr = Gpr(1);
-pub(crate) const RDX: Gpr = Gpr(2);
 pub(crate) const RSP: Gpr = Gpr(4);
+pub(crate) const R10: Gpr = Gpr(10);
+pub(crate) const R11: Gpr = Gpr(11);
 
 /// Code that is being written, and where it will lie.
 pub(crate) struct Emitter {
@@ -155,19 +156,33 @@ impl Emitter {
         self.constant(&[0xff], 6, value);
     }
 
-    /// Notes that a block begins. RCX is clobbered.
-    pub(crate) fn note(&mut self, id: u32) {
-        // mov dword gs:[IDS + rcx * 4], id
-        self.put(&[0x65, 0xc7, 0x04, 0x8d]);
-        self.put_i32(at::IDS);
+    /// Notes that a block begins, given what is left in a register.
+    pub(crate) fn note(&mut self, left: Gpr, id: u32) {
+        // mov dword gs:[left + IDS_END], id
+        self.put(&[0x65]);
+        if left.0 > 7 {
+            self.put(&[0x41]);
+        }
+        self.put(&[0xc7, 0x80 | left.0 & 7]);
+        if left.0 & 7 == 4 {
+            self.put(&[0x24]);
+        }
+        self.put_i32(at::IDS_END);
         self.put(&id.to_le_bytes());
-        self.add(RCX, RCX, -1);
-        self.store(at::LEFT, RCX);
+        self.add(left, left, 4);
+        self.store(at::LEFT, left);
     }
 
-    /// Loads from the table: `mov register, gs:[offset + rdx * 8]`.
+    /// `test register, register`: the one instruction here that changes flags, for where nobody reads
+    /// them any more.
+    pub(crate) fn test(&mut self, register: Gpr) {
+        let rex = 0x48 | (register.0 >> 3) << 2 | register.0 >> 3;
+        self.put(&[rex, 0x85, 0xc0 | (register.0 & 7) << 3 | register.0 & 7]);
+    }
+
+    /// Loads from the table: `mov register, gs:[offset + r10 * 8]`.
     pub(crate) fn load_table(&mut self, register: Gpr, offset: i32) {
-        self.put(&[0x65, 0x48 | (register.0 >> 3) << 2, 0x8b, (register.0 & 7) << 3 | 4, 0xd5]);
+        self.put(&[0x65, 0x4a | (register.0 >> 3) << 2, 0x8b, (register.0 & 7) << 3 | 4, 0xd5]);
         self.put_i32(offset);
     }
 
@@ -220,7 +235,13 @@ mod tests {
         let copy = written(|e| e.copy(Gpr(1), Gpr(14)));
         assert_eq!((copy.op0_register(), copy.op1_register()), (Register::RCX, Register::R14));
         let table = written(|e| e.load_table(RAX, 0x40));
-        assert_eq!((table.memory_index(), table.memory_index_scale()), (Register::RDX, 8));
+        assert_eq!((table.memory_index(), table.memory_index_scale()), (Register::R10, 8));
+        let note = written(|e| e.note(Gpr(13), 9));
+        assert_eq!((note.memory_base(), note.immediate32()), (Register::R13, 9));
+        let note = written(|e| e.note(Gpr(12), 9));
+        assert_eq!((note.memory_base(), note.immediate32()), (Register::R12, 9));
+        let test = written(|e| e.test(Gpr(9)));
+        assert_eq!((test.op0_register(), test.op1_register()), (Register::R9, Register::R9));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Which registers a block is done with: those may be used between its instructions.
 
-use iced_x86::{OpAccess, UsedRegister};
+use iced_x86::{Instruction, Mnemonic, OpAccess, Register, RflagsBits, UsedRegister};
 
 use crate::emit::Gpr;
-use crate::plan::gpr;
+use crate::plan::{gpr, is_repeated};
 
 /// What each instruction of a block reads of registers, and what it writes whole.
 #[derive(Default)]
@@ -41,6 +41,49 @@ impl Liveness {
         all.reverse();
         all
     }
+
+    /// How many instructions from one on do not use a register: what is put aside and brought back is
+    /// late, which matters least for the one that is used last.
+    pub(crate) fn rests_for(&self, from: usize, register: Gpr) -> usize {
+        let rest = self.uses.iter().skip(from);
+        rest.take_while(|(reads, kills)| (reads | kills) >> register.0 & 1 == 0).count()
+    }
+}
+
+/// Flags that arithmetic sets.
+const STATUS: u32 = RflagsBits::OF
+    | RflagsBits::SF
+    | RflagsBits::ZF
+    | RflagsBits::AF
+    | RflagsBits::CF
+    | RflagsBits::PF;
+
+/// Whether a block sets every flag before it reads it, so that those it begins with do not matter.
+pub(crate) fn sets_flags_first(instructions: &[Instruction]) -> bool {
+    let mut set = 0;
+    for instruction in instructions {
+        if instruction.rflags_read() & STATUS & !set != 0 || shows_flags(instruction) {
+            return false;
+        }
+        if !may_leave_flags(instruction) {
+            set |= instruction.rflags_modified() & STATUS;
+        }
+        if set == STATUS {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether an instruction hands all flags on, to the kernel.
+fn shows_flags(instruction: &Instruction) -> bool {
+    instruction.mnemonic() == Mnemonic::Syscall
+}
+
+/// Whether an instruction that sets flags leaves them alone in some cases: when it counts to 0.
+fn may_leave_flags(instruction: &Instruction) -> bool {
+    let last = instruction.op_count().saturating_sub(1);
+    instruction.op_register(last) == Register::CL || is_repeated(instruction)
 }
 
 #[cfg(test)]
@@ -58,5 +101,18 @@ mod tests {
         assert!(is_dead(0, 1) && is_dead(1, 1) && !is_dead(2, 1));
         assert!(!is_dead(3, 0), "a byte of it stays");
         assert!(!is_dead(0, 7) && !is_dead(0, 4));
+    }
+
+    #[test]
+    fn flags_matter_until_all_are_set() {
+        let sets = |bytes: &[u8]| {
+            sets_flags_first(&crate::plan::read(0x1000, bytes).unwrap().instructions)
+        };
+        assert!(sets(&[0x89, 0xc1, 0x39, 0xc8, 0x74, 0])); // mov; cmp; je
+        assert!(!sets(&[0x74, 0])); // je
+        assert!(!sets(&[0xff, 0xc0, 0x72, 0])); // inc leaves the carry; jb
+        assert!(!sets(&[0x11, 0xc8, 0xc3])); // adc
+        assert!(!sets(&[0x89, 0xc1, 0xc3])); // nothing sets them
+        assert!(!sets(&[0xd3, 0xe0, 0xc3])); // shl by cl may leave them all
     }
 }

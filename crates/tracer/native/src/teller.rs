@@ -1,21 +1,27 @@
 //! From recorded blocks to a listener.
 
-use model::stream::{Access, CoreListener};
+use model::stream::{Access, BlockId, CoreListener};
 use tracer::idle::Idle;
 
 use crate::cache::{self, Block};
 use crate::context::{IDS, Mode};
+use crate::template::{NONE, Room, WINDOW};
 
 /// Blocks that are recorded with their addresses before the listener hears of them. What they leave
 /// stays in the host's second level until then.
 const TOLD: usize = 1024;
+/// Instructions from which on blocks are told with their addresses though the listener idles: it then
+/// hears from the very block on at which it wakes.
+const SHORT: u64 = 8192;
+/// The least that the longest block is taken for.
+const LONGEST_LEAST: u16 = 16;
 /// Accesses that one call to a listener carries at most.
 const ACCESSES_MAX: usize = 2047;
 
 /// Blocks that ran, as translated code left them.
 pub(crate) struct Ran<'a> {
-    /// Their numbers, the last first.
-    pub(crate) ids: &'a [u32],
+    /// Their numbers, in order.
+    pub(crate) ids: &'a [BlockId],
     /// What they recorded, one after the other, if they were told.
     pub(crate) slots: &'a [u64],
     pub(crate) mode: Mode,
@@ -31,8 +37,11 @@ pub(crate) struct Teller {
     known: Vec<Block>,
     idle: Idle,
     hears_lines: bool,
+    room: Box<Room>,
     accesses: Vec<Access>,
-    /// Instructions of the longest block that ran.
+    /// Instructions of each block, by number.
+    lens: Vec<u16>,
+    /// Instructions of the longest block that ran lately.
     longest: u16,
 }
 
@@ -43,8 +52,10 @@ impl Teller {
             known: Vec::new(),
             idle: Idle::default(),
             hears_lines: true,
+            room: Box::new([NONE; _]),
             accesses: Vec::with_capacity(256),
-            longest: 16,
+            lens: Vec::new(),
+            longest: LONGEST_LEAST,
         }
     }
 
@@ -53,10 +64,10 @@ impl Teller {
         if !self.idle.is_on() {
             self.ask();
         }
-        if !self.idle.is_on() || self.hears_lines {
+        if !self.idle.is_on() || self.hears_lines || self.idle.left() < SHORT {
             return (Mode::Told, TOLD);
         }
-        // So few that no more instructions run unseen than may.
+        // So few that no more instructions run unseen than may, unless blocks become longer all at once.
         let blocks = self.idle.left() / u64::from(self.longest);
         (Mode::Noted, (blocks as usize).clamp(1, IDS))
     }
@@ -69,8 +80,8 @@ impl Teller {
 
     /// Tells what ran.
     pub(crate) fn tell(&mut self, ran: &Ran<'_>) {
-        if let Some(&highest) = ran.ids.iter().max().filter(|id| **id as usize >= self.known.len()) {
-            self.introduce(highest);
+        if let Some(highest) = ran.ids.iter().max().filter(|id| id.0 as usize >= self.known.len()) {
+            self.introduce(highest.0);
         }
         match ran.mode {
             Mode::Noted => self.count(ran),
@@ -87,29 +98,25 @@ impl Teller {
         };
         for block in new {
             self.listener.translated(block.live.id, &block.live.code);
-            self.longest = self.longest.max(block.live.len);
+            self.lens.push(block.len);
             self.known.push(block);
         }
     }
 
     /// Blocks ran while the listener idled.
     fn count(&mut self, ran: &Ran<'_>) {
-        let (cut, whole) = match ran.cut {
-            Some(cut) => (Some(cut), ran.ids.get(1..).unwrap_or_default()),
-            None => (None, ran.ids),
+        let (cut, whole) = match (ran.cut, ran.ids.split_last()) {
+            (Some(cut), Some((_, whole))) => (Some(cut), whole),
+            _ => (None, ran.ids),
         };
-        let mut instructions = 0;
-        for id in whole.iter().rev() {
-            let Some(block) = self.known.get(*id as usize) else { continue };
-            self.idle.count(block.live.id);
-            instructions += u64::from(block.live.len);
-            if self.idle.is_order_full() {
-                self.tell_order();
-            }
+        let instructions = self.idle.count_all(whole, &self.lens);
+        if self.idle.is_ordered() {
+            self.listener.passed(whole);
         }
-        self.tell_order();
+        let longest = whole.iter().map(|id| self.lens.get(id.0 as usize).copied().unwrap_or(0)).max();
+        self.longest = longest.unwrap_or(0).max(LONGEST_LEAST);
         let is_over = self.idle.add(instructions);
-        if let (Some(cut), Some(id)) = (cut.filter(|cut| *cut > 0), ran.ids.first()) {
+        if let (Some(cut), Some(id)) = (cut.filter(|cut| *cut > 0), ran.ids.last()) {
             self.cut_short(*id, cut);
         }
         if is_over {
@@ -118,68 +125,82 @@ impl Teller {
     }
 
     #[cold]
-    fn cut_short(&mut self, id: u32, cut: u16) {
-        let Some(block) = self.known.get(id as usize).copied() else { return };
+    fn cut_short(&mut self, id: BlockId, cut: u16) {
+        let Some(block) = self.known.get(id.0 as usize).copied() else { return };
         self.listener.executed(block.live.id, cut, &[]);
         self.idle.spend(cut);
     }
 
     fn tell_all(&mut self, ran: &Ran<'_>) {
         let mut at = 0;
-        for (left, id) in ran.ids.iter().enumerate().rev() {
-            let Some(block) = self.known.get(*id as usize).copied() else { continue };
-            let end = at + usize::from(block.template.slots);
-            let slots = ran.slots.get(at..end).unwrap_or_default();
-            at = end;
-            let len = ran.cut.filter(|_| left == 0).unwrap_or(block.live.len);
-            if len == 0 {
-                continue;
-            }
-            let is_whole = len == block.live.len;
-            if !self.idle.is_on() || self.hears_lines || !is_whole {
-                self.accesses.clear();
-                block.template.expand(slots, ran.fs, len, &mut self.accesses);
-            }
-            if self.idle.is_on() && is_whole {
-                self.pass(block);
-            } else {
-                self.execute(block, len);
+        let last = ran.ids.len() - 1;
+        for (place, id) in ran.ids.iter().enumerate() {
+            let Some(block) = self.known.get(id.0 as usize).copied() else { continue };
+            let values = ran.slots.get(at..).unwrap_or_default();
+            at += usize::from(block.slots);
+            let cut = ran.cut.filter(|_| place == last);
+            match values.first_chunk::<WINDOW>() {
+                Some(values) if block.is_plain & cut.is_none() => self.tell_plain(block, values, ran.fs),
+                _ => self.tell_odd(block, values, ran.fs, cut.unwrap_or(block.len)),
             }
         }
     }
 
     #[inline]
-    fn execute(&mut self, block: Block, len: u16) {
-        let id = block.live.id;
-        match self.accesses.split_at_checked(ACCESSES_MAX) {
-            None => self.listener.executed(id, len, &self.accesses),
-            Some((first, rest)) => {
-                self.listener.executed(id, len, first);
-                rest.chunks(ACCESSES_MAX).for_each(|some| self.listener.continued(id, some));
-            }
-        }
+    fn tell_plain(&mut self, block: Block, values: &[u64; WINDOW], fs: u64) {
         if self.idle.is_on() {
-            self.idle.spend(len);
-        } else if self.idle.is_time_to_ask(len) {
+            let count = match self.hears_lines {
+                true => block.template.fill(values, fs, &mut self.room),
+                false => 0,
+            };
+            return self.pass(block, count);
+        }
+        let count = block.template.fill(values, fs, &mut self.room);
+        let accesses = self.room.get(..count).unwrap_or_default();
+        self.listener.executed(block.live.id, block.len, accesses);
+        if self.idle.is_time_to_ask(block.len) {
             self.ask();
         }
     }
 
-    /// A block ran whole that the listener wants lines of, or that began before it was known that it
+    /// Tells of a block that was cut short, or that touches memory in unusual ways.
+    #[cold]
+    #[inline(never)]
+    fn tell_odd(&mut self, block: Block, values: &[u64], fs: u64, len: u16) {
+        if len == 0 {
+            return;
+        }
+        let id = block.live.id;
+        self.accesses.clear();
+        block.template.expand(values, fs, len, &mut self.accesses);
+        self.tell_order();
+        let accesses = std::mem::take(&mut self.accesses);
+        let (first, rest) = accesses.split_at(accesses.len().min(ACCESSES_MAX));
+        self.listener.executed(id, len, first);
+        rest.chunks(ACCESSES_MAX).for_each(|some| self.listener.continued(id, some));
+        self.accesses = accesses;
+        if !self.idle.is_on() {
+            if self.idle.is_time_to_ask(len) {
+                self.ask();
+            }
+        } else if self.idle.spend(len) {
+            self.wake();
+        }
+    }
+
+    /// A block ran whole that the listener may want lines of, or that began before it was known that it
     /// would not.
-    fn pass(&mut self, block: Block) {
-        if self.hears_lines {
-            for place in 0..self.accesses.len() {
-                if self.idle.touch(self.accesses[place].address) {
-                    self.tell_addresses();
-                }
+    fn pass(&mut self, block: Block, count: usize) {
+        for place in 0..count {
+            if self.idle.touch(self.room[place].address) {
+                self.tell_addresses();
             }
         }
         self.idle.count(block.live.id);
         if self.idle.is_order_full() {
             self.tell_order();
         }
-        if self.idle.add(u64::from(block.live.len)) {
+        if self.idle.add(u64::from(block.len)) {
             self.wake();
         }
     }

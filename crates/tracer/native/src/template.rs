@@ -3,9 +3,9 @@
 use model::stream::Access;
 
 /// The address is known without a slot.
-pub(crate) const FIXED: u8 = 254;
+pub(crate) const FIXED: u8 = 128;
 /// It is relative to the thread pointer.
-pub(crate) const FS: u8 = 255;
+pub(crate) const FS: u8 = 129;
 
 /// One access whose address is a slot's value and a constant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,11 +57,22 @@ pub(crate) enum Step {
 pub(crate) struct Template {
     /// How many values the block records.
     pub(crate) slots: u16,
-    /// Its accesses, if all are plain.
-    touches: Box<[Touch]>,
+    /// Its accesses, if all are plain and none too many.
+    plain: Box<[Touch]>,
+    /// Which of those are relative to the thread pointer.
+    in_thread: Box<[u8]>,
     /// Its accesses, if not.
     steps: Box<[Step]>,
 }
+
+/// More values than any block records: those of one block and of some that follow.
+pub(crate) const WINDOW: usize = 128;
+/// Accesses that a block has at most to be plain.
+const PLAIN_MAX: usize = 256;
+/// Room for the accesses of a plain block.
+pub(crate) type Room = [Access; PLAIN_MAX];
+/// An access to fill room with.
+pub(crate) const NONE: Access = Access { address: 0, instruction: 0, size: 0, is_store: false };
 
 /// The bytes of a line, within which the pieces of a repeated instruction are joined.
 const LINE_BYTES: u64 = 64;
@@ -72,32 +83,53 @@ impl Template {
             Step::Touch(touch) => Some(*touch),
             Step::Odd(_) => None,
         };
-        match steps.iter().map(plain).collect::<Option<Box<[Touch]>>>() {
-            Some(touches) => Template { slots, touches, steps: Box::default() },
-            None => Template { slots, touches: Box::default(), steps: steps.into() },
+        let all = steps.iter().map(plain).collect::<Option<Box<[Touch]>>>();
+        match all.filter(|plain| plain.len() <= PLAIN_MAX) {
+            Some(plain) => {
+                let places = plain.iter().enumerate().filter(|(_, touch)| touch.slot == FS);
+                let in_thread = places.map(|(place, _)| place as u8).collect();
+                Template { slots, plain, in_thread, steps: Box::default() }
+            }
+            None => Template { slots, steps: steps.into(), ..Template::default() },
         }
     }
 
-    /// Puts down what the first `ran` instructions touched, given the values that were recorded and
-    /// the thread pointer.
+    /// Whether `fill` does.
     #[inline]
-    pub(crate) fn expand(&self, slots: &[u64], fs: u64, ran: u16, out: &mut Vec<Access>) {
-        if !self.steps.is_empty() {
-            return self.expand_slowly(slots, fs, ran, out);
-        }
-        let fixed = [0, fs];
-        for touch in &self.touches {
-            let address = base(slots, &fixed, touch.slot).wrapping_add(touch.displacement);
-            let Touch { instruction, size, is_store, .. } = *touch;
-            out.push(Access { address, instruction, size, is_store });
-        }
-        if out.last().is_some_and(|last| last.instruction >= ran) {
-            out.retain(|access| access.instruction < ran);
-        }
+    pub(crate) fn is_plain(&self) -> bool {
+        self.steps.is_empty()
     }
 
+    /// Puts down what a plain block touched that ran whole, given the values from its first on and the
+    /// thread pointer. Says how many accesses there are.
+    #[inline]
+    pub(crate) fn fill(&self, values: &[u64; WINDOW], fs: u64, room: &mut Room) -> usize {
+        for (touch, access) in self.plain.iter().zip(room.iter_mut()) {
+            let Touch { displacement, instruction, slot, size, is_store } = *touch;
+            // Whether there is a value follows no pattern: no decision is made of it.
+            let mask = u64::from(slot >> 7).wrapping_sub(1);
+            let value = values[usize::from(slot) % WINDOW] & mask;
+            let address = value.wrapping_add(displacement);
+            *access = Access { address, instruction, size, is_store };
+        }
+        for place in &self.in_thread {
+            let address = &mut room[usize::from(*place)].address;
+            *address = address.wrapping_add(fs);
+        }
+        self.plain.len()
+    }
+
+    /// Puts down what the first `ran` instructions of any block touched.
     #[cold]
     #[inline(never)]
+    pub(crate) fn expand(&self, slots: &[u64], fs: u64, ran: u16, out: &mut Vec<Access>) {
+        if !self.is_plain() {
+            return self.expand_slowly(slots, fs, ran, out);
+        }
+        let steps: Vec<Step> = self.plain.iter().map(|touch| Step::Touch(*touch)).collect();
+        Template { steps: steps.into(), ..Template::default() }.expand_slowly(slots, fs, ran, out);
+    }
+
     fn expand_slowly(&self, slots: &[u64], fs: u64, ran: u16, out: &mut Vec<Access>) {
         let fixed = [0, fs];
         let mut push = |access: Access| {
@@ -120,7 +152,6 @@ impl Template {
     }
 }
 
-#[inline]
 fn base(slots: &[u64], fixed: &[u64; 2], slot: u8) -> u64 {
     match slot {
         FIXED | FS => fixed[usize::from(slot - FIXED)],
@@ -219,5 +250,77 @@ fn repeat(from: Option<Stream>, to: Option<Stream>, turns: u64, push: &mut dyn F
             // The other is through.
             next_to = turns;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the instructions of a block touch, given the values that they record in order.
+    fn touched(bytes: &[u8], values: &[u64]) -> Vec<(u64, u8, bool)> {
+        let plan = crate::plan::read(0x1000, bytes).unwrap();
+        let mut slow = Vec::new();
+        plan.template.expand(values, 0x7000, u16::MAX, &mut slow);
+        if plan.template.is_plain() {
+            let mut window = [0; WINDOW];
+            window[..values.len()].copy_from_slice(values);
+            let mut room = [NONE; PLAIN_MAX];
+            let count = plan.template.fill(&window, 0x7000, &mut room);
+            assert_eq!(room[..count], slow);
+        }
+        slow.iter().map(|access| (access.address, access.size, access.is_store)).collect()
+    }
+
+    #[test]
+    fn addresses_follow_from_registers_at_the_beginning() {
+        // push rbx; mov rax,[rdi+16]; mov [rsp+8],rcx; pop rbx; ret
+        let bytes = [0x53, 0x48, 0x8b, 0x47, 0x10, 0x48, 0x89, 0x4c, 0x24, 8, 0x5b, 0xc3];
+        let expected = [
+            (0x8ff8, 8, true),
+            (0x5010, 8, false),
+            (0x9000, 8, true),
+            (0x8ff8, 8, false),
+            (0x9000, 8, false),
+        ];
+        assert_eq!(touched(&bytes, &[0x9000, 0x5000]), expected);
+    }
+
+    #[test]
+    fn a_changed_register_and_an_indexed_operand_are_recorded_where_they_stand() {
+        // mov rax,[rdi]; mov rcx,[rax+8]; add [rax+rcx*4+1],edx; ret
+        let bytes = [0x48, 0x8b, 0x07, 0x48, 0x8b, 0x48, 8, 0x01, 0x54, 0x88, 1, 0xc3];
+        let plan = crate::plan::read(0x1000, &bytes).unwrap();
+        assert_eq!(plan.first.len(), 2, "rdi, and rsp for ret");
+        assert_eq!(plan.records.iter().map(|record| record.instruction).collect::<Vec<_>>(), [1, 2]);
+        let found = touched(&bytes, &[0x10, 0x20, 0x30, 0x40]);
+        let expected =
+            [(0x10, 8, false), (0x28, 8, false), (0x31, 4, false), (0x31, 4, true), (0x40, 8, false)];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn the_thread_pointer_and_fixed_addresses_need_no_value() {
+        // mov rax,fs:[0x28]; mov ecx,[rip+0x10]; ret
+        let bytes =
+            [0x64, 0x48, 0x8b, 4, 0x25, 0x28, 0, 0, 0, 0x8b, 0x0d, 0x10, 0, 0, 0, 0xc3];
+        let found = touched(&bytes, &[0x9000]);
+        assert_eq!(found, [(0x7028, 8, false), (0x101f, 4, false), (0x9000, 8, false)]);
+    }
+
+    #[test]
+    fn a_repeated_move_touches_lines_in_turn() {
+        // rep movsb of 100 bytes from 0x1010 to 0x2000.
+        let found = touched(&[0xf3, 0xa4], &[0x1010, 0x2000, 0x2064]);
+        let expected = [
+            (0x1010, 48, false),
+            (0x2000, 64, true),
+            (0x1040, 52, false),
+            (0x2040, 36, true),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(touched(&[0xf3, 0xaa], &[0x2000, 0x2000]), []);
+        // Downwards each stands alone.
+        assert_eq!(touched(&[0xf3, 0x48, 0xab], &[0x2000, 0x1ff0]), [(0x2000, 8, true), (0x1ff8, 8, true)]);
     }
 }

@@ -14,6 +14,7 @@ use crate::plan::INSTRUCTIONS_MAX;
 use crate::signals::{self, Signals};
 use crate::switch::whither_enter;
 use crate::teller::{Ran, Teller};
+use crate::template::WINDOW;
 use crate::{cpuid, guest, memory};
 
 /// What a thread is doing, for whoever ends the process.
@@ -64,7 +65,7 @@ impl Thread {
         let mut thread = Box::new(Thread {
             context,
             vectors: Box::new(vectors),
-            slots: vec![0; IDS * SLOTS_MAX].into(),
+            slots: vec![0; IDS * SLOTS_MAX + WINDOW].into(),
             teller,
             number,
             state: AtomicU32::new(state::RUNNING),
@@ -242,8 +243,8 @@ impl Thread {
     /// Tells the listener what ran, and begins anew. Of the last block so many instructions ran, if not
     /// all.
     pub(crate) fn drain(&mut self, cut: Option<u16>) {
-        let left = self.context.left as usize;
-        let ids = self.context.ids.get(left + 1..=self.limit).unwrap_or_default();
+        let end = IDS - self.context.left.unsigned_abs() as usize / 4;
+        let ids = self.context.ids.get(IDS - self.limit..end).unwrap_or_default();
         if !ids.is_empty() {
             let slots = &self.slots;
             let ran = Ran { ids, slots, mode: self.mode, fs: self.context.guest_fs, cut };
@@ -256,7 +257,7 @@ impl Thread {
         let (mode, limit) = self.teller.next();
         self.mode = mode;
         self.limit = limit;
-        self.context.left = limit as u64;
+        self.context.left = -4 * limit as i64;
         self.context.slots = self.slots.as_ptr() as u64;
     }
 
@@ -332,6 +333,14 @@ pub(crate) struct Nobody;
 impl model::stream::CoreListener for Nobody {
     fn translated(&mut self, _: model::stream::BlockId, _: &model::stream::StaticBlock) {}
     fn executed(&mut self, _: model::stream::BlockId, _: u16, _: &[model::stream::Access]) {}
+
+    fn idles_for(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn hears_lines(&self) -> bool {
+        false
+    }
 }
 
 /// A context with nothing in it. It is large, and most of it is never touched.

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! full:   leave                      no blocks left
-//! entry:  rcx = left; if 0 go to full
-//!         ids[left] = number; left -= 1
+//! entry:  if left is 0 go to full
+//!         ids[left] = number; left moves on
 //!         slots[..] = registers       if addresses are told
 //!         the program's instructions, each as it was but for addresses relative to itself
 //! ends:   jmp next block, or a look into the table for where a branch goes
@@ -16,7 +16,8 @@ use iced_x86::{
 };
 
 use crate::context::{Mode, at, leave};
-use crate::emit::{Emitter, Gpr, RAX, RCX, RDX, RSP};
+use crate::emit::{Emitter, Gpr, R10, R11, RAX, RCX, RSP};
+use crate::live::{Liveness, sets_flags_first};
 use crate::plan::{End, Plan, Record, Value, gpr, is_withheld};
 
 /// A way out of a block that may be made to lead to another.
@@ -55,10 +56,10 @@ pub(crate) struct Setting {
     pub(crate) has_wider_vectors: bool,
 }
 
-const SPILL_RCX: i32 = at::spill(0);
-const SPILL_RDX: i32 = at::spill(1);
-const SPILL_RAX: i32 = at::spill(2);
-const SPILL_FAR: i32 = at::spill(3);
+const SPILL_0: i32 = at::spill(0);
+const SPILL_1: i32 = at::spill(1);
+const SPILL_2: i32 = at::spill(2);
+const SPILL_3: i32 = at::spill(3);
 
 /// Translates a block.
 pub(crate) fn translate(plan: &Plan, id: u32, mode: Mode, setting: Setting) -> Translated {
@@ -96,40 +97,55 @@ impl Writer {
 
     /// Everything before the first instruction. Says where to enter.
     fn begin(&mut self, plan: &Plan, id: u32) -> u64 {
-        let keeps_rcx = !self.is_dead(0, RCX);
+        let is_free = sets_flags_first(&plan.instructions);
+        let [(work, is_live)] = match is_free {
+            true => self.scratch(0, 0, &plan.live),
+            false => [(RCX, !self.is_dead(0, RCX))],
+        };
         let emitter = &mut self.emitter;
-        if keeps_rcx {
-            emitter.load(RCX, SPILL_RCX);
+        if is_live {
+            emitter.load(work, SPILL_0);
         }
         emitter.leave(leave::FULL, id, self.setting.leave);
         let entry = emitter.here();
-        if keeps_rcx {
-            emitter.store(SPILL_RCX, RCX);
+        if is_live {
+            emitter.store(SPILL_0, work);
         }
-        emitter.load(RCX, at::LEFT);
+        emitter.load(work, at::LEFT);
+        let jump = if is_free { 0x74 } else { 0xe3 };
+        if is_free {
+            emitter.test(work);
+        }
         let back = emitter.bytes.len() as u8 + 2;
-        emitter.put(&[0xe3, back.wrapping_neg()]);
-        emitter.note(id);
+        emitter.put(&[jump, back.wrapping_neg()]);
+        emitter.note(work, id);
         if self.mode == Mode::Told && self.slots > 0 {
-            emitter.load(RCX, at::SLOTS);
-            for (slot, register) in &plan.first {
-                let offset = i32::from(*slot) * 8;
-                if *register == RCX {
-                    emitter.store(SPILL_RAX, RAX);
-                    emitter.load(RAX, SPILL_RCX);
-                    emitter.store_at(RCX, offset, RAX);
-                    emitter.load(RAX, SPILL_RAX);
-                } else {
-                    emitter.store_at(RCX, offset, *register);
-                }
-            }
-            emitter.add(RCX, RCX, self.slots * 8);
-            emitter.store(at::SLOTS, RCX);
+            self.record_first(plan, work);
         }
-        if keeps_rcx {
-            emitter.load(RCX, SPILL_RCX);
+        if is_live {
+            self.emitter.load(work, SPILL_0);
         }
         entry
+    }
+
+    /// Records what is recorded when the block begins, and moves on.
+    fn record_first(&mut self, plan: &Plan, work: Gpr) {
+        let emitter = &mut self.emitter;
+        emitter.load(work, at::SLOTS);
+        for (slot, register) in &plan.first {
+            let offset = i32::from(*slot) * 8;
+            if *register == work {
+                let other = if work == RAX { RCX } else { RAX };
+                emitter.store(SPILL_1, other);
+                emitter.load(other, SPILL_0);
+                emitter.store_at(work, offset, other);
+                emitter.load(other, SPILL_1);
+            } else {
+                emitter.store_at(work, offset, *register);
+            }
+        }
+        emitter.add(work, work, self.slots * 8);
+        emitter.store(at::SLOTS, work);
     }
 
     /// The instructions, but for what the last does if it is a branch.
@@ -141,7 +157,7 @@ impl Writer {
         for (index, instruction) in plan.instructions.iter().enumerate() {
             let is_due = |record: &Record| usize::from(record.instruction) == index;
             while let Some(record) = records.next_if(|record| is_due(record) && !record.is_after) {
-                self.record(record, instruction, index);
+                self.record(record, instruction, index, &plan.live);
             }
             offsets.push(self.emitter.bytes.len() as u16);
             if index == last && plan.end != End::Falls {
@@ -150,26 +166,30 @@ impl Writer {
             let bytes = plan.codes[index].bytes.get(..usize::from(plan.codes[index].len));
             self.copy(instruction, bytes.unwrap_or_default());
             while let Some(record) = records.next_if(is_due) {
-                self.record(record, instruction, index + 1);
+                self.record(record, instruction, index + 1, &plan.live);
             }
         }
         offsets.into()
     }
 
-    /// Registers to work with between instructions, none of those to be avoided: the dead first.
-    fn scratch<const COUNT: usize>(&self, index: usize, avoid: u16) -> [(Gpr, bool); COUNT] {
+    /// Registers to work with before an instruction, none of those to be avoided, and whether each is
+    /// in use: the dead first, then those that are not needed for longest.
+    fn scratch<const COUNT: usize>(&self, index: usize, avoid: u16, live: &Liveness) -> [(Gpr, bool); COUNT] {
         let may = |register: &u8| *register != RSP.0 && avoid >> register & 1 == 0;
+        let is_live = |register: u8| !self.is_dead(index, Gpr(register));
         let mut all: Vec<(Gpr, bool)> =
-            (0..16).filter(may).map(|register| (Gpr(register), !self.is_dead(index, Gpr(register)))).collect();
-        all.sort_by_key(|(register, is_live)| (*is_live, register.0));
+            (0..16).filter(may).map(|register| (Gpr(register), is_live(register))).collect();
+        all.sort_by_key(|(register, is_live)| {
+            (*is_live, usize::MAX - live.rests_for(index, *register), register.0)
+        });
         std::array::from_fn(|place| all[place])
     }
 
-    fn record(&mut self, record: Record, instruction: &Instruction, index: usize) {
+    fn record(&mut self, record: Record, instruction: &Instruction, index: usize, live: &Liveness) {
         let offset = (i32::from(record.slot) - self.slots) * 8;
         match record.value {
             Value::Register(register) => {
-                let [(slots, is_live)] = self.scratch(index, 1 << register.0);
+                let [(slots, is_live)] = self.scratch(index, 1 << register.0, live);
                 self.keeping(&[(slots, is_live)], |writer| {
                     writer.emitter.load(slots, at::SLOTS);
                     writer.emitter.store_at(slots, offset, register);
@@ -178,7 +198,7 @@ impl Writer {
             Value::Address => {
                 let (base, in_dex) = (instruction.memory_base(), instruction.memory_index());
                 let bit = |register| gpr(register).map_or(0, |gpr| 1u16 << gpr.0);
-                let [address, slots] = self.scratch(index, bit(base) | bit(in_dex));
+                let [address, slots] = self.scratch(index, bit(base) | bit(in_dex), live);
                 self.keeping(&[address, slots], |writer| {
                     let scale = instruction.memory_index_scale();
                     let bytes = if base == Register::None { 4 } else { 0 };
@@ -190,7 +210,7 @@ impl Writer {
                 });
             }
             Value::Vector(vector) => {
-                let [(slots, is_live)] = self.scratch(index, 0);
+                let [(slots, is_live)] = self.scratch(index, 0, live);
                 self.keeping(&[(slots, is_live)], |writer| {
                     writer.emitter.load(slots, at::SLOTS);
                     let number = vector.number() as u32;
@@ -204,7 +224,7 @@ impl Writer {
 
     /// Does something with registers that have their values again afterwards.
     fn keeping(&mut self, registers: &[(Gpr, bool)], write: impl FnOnce(&mut Writer)) {
-        let places = [SPILL_RDX, SPILL_RAX];
+        let places = [SPILL_1, SPILL_2];
         let kept = || registers.iter().zip(places).filter(|((_, is_live), _)| *is_live);
         kept().for_each(|((register, _), place)| self.emitter.store(place, *register));
         write(self);
@@ -244,11 +264,11 @@ impl Writer {
 
     /// State is saved and loaded as far as the program knows of it; the rest would run over its buffer.
     fn save_vectors(&mut self, bytes: &[u8]) {
-        self.emitter.store(SPILL_RAX, RAX);
+        self.emitter.store(SPILL_1, RAX);
         // pext eax, eax, 7: keeps the three lowest bits.
         self.emitter.constant(&[0xc4, 0xe2, 0x7a, 0xf5], 0, 7);
         self.emitter.put(bytes);
-        self.emitter.load(RAX, SPILL_RAX);
+        self.emitter.load(RAX, SPILL_1);
     }
 
     /// An instruction that names memory by its distance to itself, which is another here; through a
@@ -260,10 +280,10 @@ impl Writer {
         }
         drop(self.encoder.take_buffer());
         let far = free_register(instruction);
-        self.emitter.store(SPILL_FAR, far);
+        self.emitter.store(SPILL_3, far);
         self.emitter.set(far, instruction.ip_rel_memory_address());
         self.encode(Ok(through(instruction, far)));
-        self.emitter.load(far, SPILL_FAR);
+        self.emitter.load(far, SPILL_3);
     }
 
     fn link(&mut self, opcode: &[u8], to: u64) {
@@ -305,7 +325,7 @@ impl Writer {
     }
 
     fn indirect(&mut self, end: End, last: &Instruction, after: u64) {
-        self.emitter.store(SPILL_RCX, RCX);
+        self.emitter.store(SPILL_0, RCX);
         match end {
             End::Returns => {
                 // pop rcx; lea rsp, [rsp + what it drops]
@@ -353,18 +373,18 @@ impl Writer {
         let table = at::table(self.mode);
         let second = self.setting.second[self.mode as usize];
         let emitter = &mut self.emitter;
-        emitter.store(SPILL_RDX, RDX);
-        emitter.store(SPILL_RAX, RAX);
+        // Of all registers these are needed least behind a call or a return.
+        emitter.store(SPILL_1, R10);
+        emitter.store(SPILL_2, R11);
         emitter.store(at::PC, RCX);
-        // movzx edx, cx; lea rdx, [rdx * 4]: a set has four words.
-        emitter.put(&[0x0f, 0xb7, 0xd1, 0x48, 0x8d, 0x14, 0x95, 0, 0, 0, 0]);
-        emitter.load_table(RAX, table);
-        // lea rcx, [rcx + rax]
-        emitter.put(&[0x48, 0x8d, 0x0c, 0x01]);
+        // movzx r10d, cx; lea r10, [r10 * 4]: a set has four words.
+        emitter.put(&[0x44, 0x0f, 0xb7, 0xd1, 0x4e, 0x8d, 0x14, 0x95, 0, 0, 0, 0]);
+        emitter.load_table(R11, table);
+        emitter.put(&ADD_R11_TO_RCX);
         let hit = emitter.jump_if_rcx_is_0();
         emitter.jump(second);
         emitter.land(hit);
-        emitter.load_table(RDX, table + 8);
+        emitter.load_table(R10, table + 8);
         go(emitter);
     }
 
@@ -381,12 +401,15 @@ impl Writer {
     }
 }
 
-/// To the code in RDX, with the program's registers.
+/// `lea rcx, [rcx + r11]`
+const ADD_R11_TO_RCX: [u8; 4] = [0x4a, 0x8d, 0x0c, 0x19];
+
+/// To the code in R10, with the program's registers.
 fn go(emitter: &mut Emitter) {
-    emitter.store(at::TARGET, RDX);
-    emitter.load(RAX, SPILL_RAX);
-    emitter.load(RDX, SPILL_RDX);
-    emitter.load(RCX, SPILL_RCX);
+    emitter.store(at::TARGET, R10);
+    emitter.load(R11, SPILL_2);
+    emitter.load(R10, SPILL_1);
+    emitter.load(RCX, SPILL_0);
     emitter.jump_through(at::TARGET);
 }
 
@@ -395,15 +418,15 @@ pub(crate) fn second_look(base: u64, mode: Mode, leave: u64) -> Vec<u8> {
     let table = at::table(mode);
     let mut emitter = Emitter::new(base);
     emitter.load(RCX, at::PC);
-    emitter.load_table(RAX, table + 16);
-    emitter.put(&[0x48, 0x8d, 0x0c, 0x01]);
+    emitter.load_table(R11, table + 16);
+    emitter.put(&ADD_R11_TO_RCX);
     let hit = emitter.jump_if_rcx_is_0();
-    emitter.load(RAX, SPILL_RAX);
-    emitter.load(RDX, SPILL_RDX);
-    emitter.load(RCX, SPILL_RCX);
+    emitter.load(R11, SPILL_2);
+    emitter.load(R10, SPILL_1);
+    emitter.load(RCX, SPILL_0);
     emitter.leave(self::leave::INDIRECT, 0, leave);
     emitter.land(hit);
-    emitter.load_table(RDX, table + 24);
+    emitter.load_table(R10, table + 24);
     go(&mut emitter);
     emitter.bytes
 }
