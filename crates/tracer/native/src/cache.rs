@@ -8,20 +8,23 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use model::stream::Code;
+use model::stream::{BlockId, Code};
 use tracer::block::LiveBlock;
 
 use crate::context::Mode;
 use crate::plan;
 use crate::switch::whither_leave;
-use crate::template::Template;
+use crate::template::{Plain, Template};
 use crate::translate::{Exit, Setting, second_look, translate};
 
-/// A block of the program.
+/// A block of the program. What is looked at whenever it runs lies in one line of the host's caches.
 #[derive(Clone, Copy)]
+#[repr(align(64))]
 pub(crate) struct Block {
     pub(crate) live: &'static LiveBlock,
     pub(crate) template: &'static Template,
+    pub(crate) plain: Plain,
+    pub(crate) id: BlockId,
     /// Instructions, and values that it records.
     pub(crate) len: u16,
     pub(crate) slots: u16,
@@ -29,6 +32,8 @@ pub(crate) struct Block {
     /// Whether it ends in an instruction that the engine carries out.
     pub(crate) is_special: bool,
 }
+
+const _: () = assert!(size_of::<Block>() == 64);
 
 /// What is known of a block besides.
 #[derive(Default)]
@@ -156,6 +161,8 @@ impl Cache {
             self.blocks.push(Block {
                 live,
                 template,
+                plain: template.plain,
+                id: live.id,
                 len: live.len,
                 slots: template.slots,
                 is_plain: template.is_plain(),

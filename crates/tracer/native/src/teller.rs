@@ -18,6 +18,18 @@ const LONGEST_LEAST: u16 = 16;
 /// Accesses that one call to a listener carries at most.
 const ACCESSES_MAX: usize = 2047;
 
+/// How many blocks ahead descriptions are brought, and what says where they are.
+const NEAR_AHEAD: usize = 6;
+const FAR_AHEAD: usize = 12;
+
+/// Has the host bring a line of memory.
+#[inline]
+fn bring<T>(line: *const T) {
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    // SAFETY: a hint, which reads nothing whatever the address is.
+    unsafe { _mm_prefetch(line.cast::<i8>(), _MM_HINT_T0) };
+}
+
 /// Blocks that ran, as translated code left them.
 pub(crate) struct Ran<'a> {
     /// Their numbers, in order.
@@ -97,7 +109,7 @@ impl Teller {
             None => return,
         };
         for block in new {
-            self.listener.translated(block.live.id, &block.live.code);
+            self.listener.translated(block.id, &block.live.code);
             self.lens.push(block.len);
             self.known.push(block);
         }
@@ -127,7 +139,7 @@ impl Teller {
     #[cold]
     fn cut_short(&mut self, id: BlockId, cut: u16) {
         let Some(block) = self.known.get(id.0 as usize).copied() else { return };
-        self.listener.executed(block.live.id, cut, &[]);
+        self.listener.executed(block.id, cut, &[]);
         self.idle.spend(cut);
     }
 
@@ -135,6 +147,7 @@ impl Teller {
         let mut at = 0;
         let last = ran.ids.len() - 1;
         for (place, id) in ran.ids.iter().enumerate() {
+            self.look_ahead(ran.ids, place);
             let Some(block) = self.known.get(id.0 as usize).copied() else { continue };
             let values = ran.slots.get(at..).unwrap_or_default();
             at += usize::from(block.slots);
@@ -146,18 +159,31 @@ impl Teller {
         }
     }
 
+    /// Has the host bring what blocks further on will need: which ones come is known, where their
+    /// descriptions lie the host could not guess.
+    #[inline]
+    fn look_ahead(&self, ids: &[BlockId], place: usize) {
+        let known = |distance: usize| self.known.get(ids.get(place + distance)?.0 as usize);
+        if let Some(block) = known(FAR_AHEAD) {
+            bring(std::ptr::from_ref(block));
+        }
+        if let Some(block) = known(NEAR_AHEAD) {
+            bring(block.plain.start());
+        }
+    }
+
     #[inline]
     fn tell_plain(&mut self, block: Block, values: &[u64; WINDOW], fs: u64) {
         if self.idle.is_on() {
             let count = match self.hears_lines {
-                true => block.template.fill(values, fs, &mut self.room),
+                true => block.plain.fill(values, fs, &mut self.room),
                 false => 0,
             };
             return self.pass(block, count);
         }
-        let count = block.template.fill(values, fs, &mut self.room);
+        let count = block.plain.fill(values, fs, &mut self.room);
         let accesses = self.room.get(..count).unwrap_or_default();
-        self.listener.executed(block.live.id, block.len, accesses);
+        self.listener.executed(block.id, block.len, accesses);
         if self.idle.is_time_to_ask(block.len) {
             self.ask();
         }
@@ -170,7 +196,7 @@ impl Teller {
         if len == 0 {
             return;
         }
-        let id = block.live.id;
+        let id = block.id;
         self.accesses.clear();
         block.template.expand(values, fs, len, &mut self.accesses);
         self.tell_order();
@@ -196,7 +222,7 @@ impl Teller {
                 self.tell_addresses();
             }
         }
-        self.idle.count(block.live.id);
+        self.idle.count(block.id);
         if self.idle.is_order_full() {
             self.tell_order();
         }

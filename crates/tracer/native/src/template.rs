@@ -58,11 +58,17 @@ pub(crate) struct Template {
     /// How many values the block records.
     pub(crate) slots: u16,
     /// Its accesses, if all are plain and none too many.
-    plain: Box<[Touch]>,
-    /// Which of those are relative to the thread pointer.
-    in_thread: Box<[u8]>,
+    pub(crate) plain: Plain,
     /// Its accesses, if not.
     steps: Box<[Step]>,
+}
+
+/// Accesses that all follow from one value and a constant each. They live as long as the process.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Plain {
+    touches: &'static [Touch],
+    /// Which of those are relative to the thread pointer.
+    in_thread: &'static [u8],
 }
 
 /// More values than any block records: those of one block and of some that follow.
@@ -73,6 +79,32 @@ const PLAIN_MAX: usize = 256;
 pub(crate) type Room = [Access; PLAIN_MAX];
 /// An access to fill room with.
 pub(crate) const NONE: Access = Access { address: 0, instruction: 0, size: 0, is_store: false };
+
+impl Plain {
+    /// Where the description begins.
+    pub(crate) fn start(self) -> *const Touch {
+        self.touches.as_ptr()
+    }
+
+    /// Puts down what a plain block touched that ran whole, given the values from its first on and the
+    /// thread pointer. Says how many accesses there are.
+    #[inline]
+    pub(crate) fn fill(self, values: &[u64; WINDOW], fs: u64, room: &mut Room) -> usize {
+        for (touch, access) in self.touches.iter().zip(room.iter_mut()) {
+            let Touch { displacement, instruction, slot, size, is_store } = *touch;
+            // Whether there is a value follows no pattern: no decision is made of it.
+            let mask = u64::from(slot >> 7).wrapping_sub(1);
+            let value = values[usize::from(slot) % WINDOW] & mask;
+            let address = value.wrapping_add(displacement);
+            *access = Access { address, instruction, size, is_store };
+        }
+        for place in self.in_thread {
+            let address = &mut room[usize::from(*place)].address;
+            *address = address.wrapping_add(fs);
+        }
+        self.touches.len()
+    }
+}
 
 /// The bytes of a line, within which the pieces of a repeated instruction are joined.
 const LINE_BYTES: u64 = 64;
@@ -87,36 +119,18 @@ impl Template {
         match all.filter(|plain| plain.len() <= PLAIN_MAX) {
             Some(plain) => {
                 let places = plain.iter().enumerate().filter(|(_, touch)| touch.slot == FS);
-                let in_thread = places.map(|(place, _)| place as u8).collect();
-                Template { slots, plain, in_thread, steps: Box::default() }
+                let in_thread: Vec<u8> = places.map(|(place, _)| place as u8).collect();
+                let plain = Plain { touches: Box::leak(plain), in_thread: in_thread.leak() };
+                Template { slots, plain, steps: Box::default() }
             }
             None => Template { slots, steps: steps.into(), ..Template::default() },
         }
     }
 
-    /// Whether `fill` does.
+    /// Whether all accesses are plain.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.steps.is_empty()
-    }
-
-    /// Puts down what a plain block touched that ran whole, given the values from its first on and the
-    /// thread pointer. Says how many accesses there are.
-    #[inline]
-    pub(crate) fn fill(&self, values: &[u64; WINDOW], fs: u64, room: &mut Room) -> usize {
-        for (touch, access) in self.plain.iter().zip(room.iter_mut()) {
-            let Touch { displacement, instruction, slot, size, is_store } = *touch;
-            // Whether there is a value follows no pattern: no decision is made of it.
-            let mask = u64::from(slot >> 7).wrapping_sub(1);
-            let value = values[usize::from(slot) % WINDOW] & mask;
-            let address = value.wrapping_add(displacement);
-            *access = Access { address, instruction, size, is_store };
-        }
-        for place in &self.in_thread {
-            let address = &mut room[usize::from(*place)].address;
-            *address = address.wrapping_add(fs);
-        }
-        self.plain.len()
     }
 
     /// Puts down what the first `ran` instructions of any block touched.
@@ -126,7 +140,7 @@ impl Template {
         if !self.is_plain() {
             return self.expand_slowly(slots, fs, ran, out);
         }
-        let steps: Vec<Step> = self.plain.iter().map(|touch| Step::Touch(*touch)).collect();
+        let steps: Vec<Step> = self.plain.touches.iter().map(|touch| Step::Touch(*touch)).collect();
         Template { steps: steps.into(), ..Template::default() }.expand_slowly(slots, fs, ran, out);
     }
 
@@ -266,7 +280,7 @@ mod tests {
             let mut window = [0; WINDOW];
             window[..values.len()].copy_from_slice(values);
             let mut room = [NONE; PLAIN_MAX];
-            let count = plan.template.fill(&window, 0x7000, &mut room);
+            let count = plan.template.plain.fill(&window, 0x7000, &mut room);
             assert_eq!(room[..count], slow);
         }
         slow.iter().map(|access| (access.address, access.size, access.is_store)).collect()
