@@ -12,10 +12,11 @@ use model::stream::{BlockId, Code};
 use tracer::block::LiveBlock;
 
 use crate::context::Mode;
+use crate::emit::Gpr;
 use crate::plan;
 use crate::switch::whither_leave;
 use crate::template::{Plain, Template};
-use crate::translate::{Exit, Setting, second_look, translate};
+use crate::translate::{Displaced, Exit, Setting, second_look, translate};
 
 /// A block of the program. What is looked at whenever it runs lies in one line of the host's caches.
 #[derive(Clone, Copy)]
@@ -50,6 +51,15 @@ struct Origin {
     block: u32,
     /// Where the program's instructions are, from the start.
     offsets: Box<[u16]>,
+    displaced: Box<[Displaced]>,
+}
+
+/// The program's instruction that code of the host stands for.
+pub(crate) struct Found {
+    pub(crate) block: u32,
+    pub(crate) index: u16,
+    /// Registers that hold something of the engine's there.
+    pub(crate) displaced: Vec<Gpr>,
 }
 
 /// The room for code, in two halves.
@@ -58,7 +68,7 @@ const HALF: u64 = 512 << 20;
 const LONGEST: u64 = 64 << 10;
 const PAGE: u64 = 4096;
 
-/// Rises whenever code was cut off: threads then forget where branches went.
+/// Rises when all code is thrown away: threads then forget where branches went.
 static EPOCH: AtomicU64 = AtomicU64::new(0);
 static CACHE: OnceLock<Mutex<Cache>> = OnceLock::new();
 
@@ -80,7 +90,7 @@ pub(crate) struct Cache {
     intern: fn(Vec<Code>) -> &'static LiveBlock,
 }
 
-/// How often code was cut off.
+/// How often all code was thrown away.
 pub(crate) fn epoch() -> u64 {
     EPOCH.load(Acquire)
 }
@@ -97,12 +107,14 @@ impl Cache {
         has_wider_vectors: bool,
         intern: fn(Vec<Code>) -> &'static LiveBlock,
     ) -> Option<()> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
+        let flags = libc::MAP_PRIVATE
+            | libc::MAP_ANONYMOUS
+            | libc::MAP_NORESERVE
+            | libc::MAP_FIXED_NOREPLACE;
         let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
         // SAFETY: new memory where there is none; refused otherwise.
-        let room = unsafe {
-            libc::mmap(base as *mut _, 2 * HALF as usize, protection, flags, -1, 0)
-        };
+        let room =
+            unsafe { libc::mmap(base as *mut _, 2 * HALF as usize, protection, flags, -1, 0) };
         if room as u64 != base {
             return None;
         }
@@ -120,8 +132,9 @@ impl Cache {
             pages: HashMap::new(),
             intern,
         };
-        // jmp [rip]; the address: the engine itself is too far for a branch.
-        let mut leave = vec![0xff, 0x25, 0, 0, 0, 0];
+        // jmp [rip + 2]; the address: the engine itself is too far for a branch. Aligned, since a program
+        // may have asked that what is not traps.
+        let mut leave = vec![0xff, 0x25, 2, 0, 0, 0, 0x90, 0x90];
         leave.extend((whither_leave as *const () as u64).to_le_bytes());
         cache.leave = cache.put(&leave);
         for mode in [Mode::Noted, Mode::Told] {
@@ -146,7 +159,12 @@ impl Cache {
 
     /// Where the code of an address is, translated if need be. `read` gives the program's bytes there;
     /// `None` if there are none.
-    pub(crate) fn find(&mut self, pc: u64, mode: Mode, read: impl FnOnce(u64) -> Vec<u8>) -> Option<u64> {
+    pub(crate) fn find(
+        &mut self,
+        pc: u64,
+        mode: Mode,
+        read: impl FnOnce(u64) -> Vec<u8>,
+    ) -> Option<u64> {
         if let Some(&id) = self.by_pc.get(&pc) {
             let entry = self.codes[id as usize].entry[mode as usize];
             return Some(if entry != 0 { entry } else { self.translate_again(id, mode) });
@@ -157,7 +175,8 @@ impl Cache {
         if id as usize == self.blocks.len() {
             let is_special = plan.end == plan::End::Special;
             let mut plan = plan;
-            let template: &'static Template = Box::leak(Box::new(std::mem::take(&mut plan.template)));
+            let template: &'static Template =
+                Box::leak(Box::new(std::mem::take(&mut plan.template)));
             self.blocks.push(Block {
                 live,
                 template,
@@ -199,7 +218,10 @@ impl Cache {
         let start = self.put(&made.bytes);
         let end = start + made.bytes.len() as u64;
         self.exits.extend(made.exits.iter().map(|exit| (*exit, mode)));
-        self.origins.insert(start, Origin { end, block: id, offsets: made.offsets });
+        self.origins.insert(
+            start,
+            Origin { end, block: id, offsets: made.offsets, displaced: made.displaced },
+        );
         self.codes[id as usize].entry[mode as usize] = made.entry;
         made.entry
     }
@@ -222,7 +244,11 @@ impl Cache {
     }
 
     /// An exit was taken that is not linked: where it leads, linked from now on.
-    pub(crate) fn follow(&mut self, exit: u32, read: impl FnOnce(u64) -> Vec<u8>) -> (u64, Option<u64>) {
+    pub(crate) fn follow(
+        &mut self,
+        exit: u32,
+        read: impl FnOnce(u64) -> Vec<u8>,
+    ) -> (u64, Option<u64>) {
         let Some(&(to, mode)) = self.exits.get(exit as usize) else { return (0, None) };
         let epoch = epoch();
         let found = self.find(to.to, mode, read);
@@ -243,20 +269,21 @@ impl Cache {
         unsafe { (*(exit.place as *const std::sync::atomic::AtomicI32)).store(distance, Release) };
     }
 
-    /// Cuts off all code that came from a range of the program.
-    pub(crate) fn forget(&mut self, start: u64, end: u64) {
+    /// Cuts off all code that came from a range of the program. Says where the blocks began: threads
+    /// may remember.
+    pub(crate) fn forget(&mut self, start: u64, end: u64) -> Vec<u64> {
         let (first, last) = (start / PAGE, end.saturating_sub(1) / PAGE);
         let few = last - first < self.pages.len() as u64;
         let pages: Vec<u64> = match few {
             true => (first..=last).filter(|page| self.pages.contains_key(page)).collect(),
-            false => self.pages.keys().copied().filter(|page| (first..=last).contains(page)).collect(),
+            false => {
+                self.pages.keys().copied().filter(|page| (first..=last).contains(page)).collect()
+            }
         };
-        for id in pages.iter().filter_map(|page| self.pages.remove(page)).flatten().collect::<Vec<_>>() {
-            self.cut_off(id);
-        }
-        if !pages.is_empty() {
-            EPOCH.fetch_add(1, Release);
-        }
+        let ids: Vec<u32> =
+            pages.iter().filter_map(|page| self.pages.remove(page)).flatten().collect();
+        ids.iter().for_each(|id| self.cut_off(*id));
+        ids.iter().map(|id| self.blocks[*id as usize].live.start).collect()
     }
 
     fn cut_off(&mut self, id: u32) {
@@ -284,19 +311,16 @@ impl Cache {
         EPOCH.fetch_add(1, Release);
     }
 
-    /// Whether code was translated from a page.
-    pub(crate) fn has_code(&self, page: u64) -> bool {
-        self.pages.contains_key(&(page / PAGE))
-    }
-
     /// Which block and which of its instructions an address of the host belongs to.
-    pub(crate) fn origin(&self, host: u64) -> Option<(u32, u16)> {
+    pub(crate) fn origin(&self, host: u64) -> Option<Found> {
         let (start, origin) = self.origins.range(..=host).next_back()?;
         if host >= origin.end {
             return None;
         }
         let offset = (host - start) as u16;
-        let index = origin.offsets.partition_point(|at| *at <= offset).saturating_sub(1);
-        Some((origin.block, index as u16))
+        let index = origin.offsets.partition_point(|at| *at <= offset).saturating_sub(1) as u16;
+        let here = origin.displaced.iter().filter(|one| (one.from..one.until).contains(&index));
+        let displaced = here.map(|one| one.register).collect();
+        Some(Found { block: origin.block, index, displaced })
     }
 }

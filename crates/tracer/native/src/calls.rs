@@ -185,7 +185,9 @@ fn set_action(signal: i32, new: u64, old: u64) -> i64 {
     let action = match new {
         0 => None,
         _ => match guest::words::<4>(new) {
-            Some([handler, flags, restorer, mask]) => Some(Action { handler, flags, restorer, mask }),
+            Some([handler, flags, restorer, mask]) => {
+                Some(Action { handler, flags, restorer, mask })
+            }
             None => return failed(libc::EFAULT),
         },
     };
@@ -223,7 +225,10 @@ fn set_mask(thread: &mut Thread, how: i32, new: u64, old: u64) -> i64 {
 fn suspend(thread: &mut Thread, mask: u64) -> Option<i64> {
     let [mask] = guest::words::<1>(mask)?;
     let mask = mask & !signals::fault_bits();
-    Some(enter_kernel(thread, &[libc::SYS_rt_sigsuspend as u64, &raw const mask as u64, 8, 0, 0, 0, 0]))
+    Some(enter_kernel(
+        thread,
+        &[libc::SYS_rt_sigsuspend as u64, &raw const mask as u64, 8, 0, 0, 0, 0],
+    ))
 }
 
 fn set_stack(thread: &mut Thread, new: u64, old: u64) -> i64 {
@@ -239,7 +244,8 @@ fn set_stack(thread: &mut Thread, new: u64, old: u64) -> i64 {
         if !is_off && len < 2048 {
             return failed(libc::ENOMEM);
         }
-        thread.signals.stack = if is_off { [0, libc::SS_DISABLE as u64, 0] } else { [start, 0, len] };
+        thread.signals.stack =
+            if is_off { [0, libc::SS_DISABLE as u64, 0] } else { [start, 0, len] };
     }
     let told = if is_on { libc::SS_ONSTACK as u64 } else { flags };
     if old != 0 && !guest::write_words(old, &[start, told, len]) {
@@ -271,9 +277,7 @@ fn own_file(path: u64) -> Option<CString> {
     if path != b"/proc/self/exe" && path != own.as_bytes() {
         return None;
     }
-    let program = Inside::get()?.process().program.clone()?;
-    let program = std::fs::canonicalize(&program).unwrap_or(program);
-    CString::new(program.as_os_str().as_bytes()).ok()
+    CString::new(crate::program()?.as_os_str().as_bytes()).ok()
 }
 
 fn read_own_link(path: u64, buffer: u64, len: u64) -> Option<i64> {

@@ -33,7 +33,12 @@ struct Parcel(Box<Context>, Vectors);
 // SAFETY: nobody else has it any more.
 unsafe impl Send for Parcel {}
 
-fn begin_thread(parent: &mut Thread, flags: u64, stack: u64, [parent_tid, child_tid, tls]: [u64; 3]) -> i64 {
+fn begin_thread(
+    parent: &mut Thread,
+    flags: u64,
+    stack: u64,
+    [parent_tid, child_tid, tls]: [u64; 3],
+) -> i64 {
     let parcel = copied(parent, flags, stack, tls);
     let mask = parent.signals.mask;
     let (say, hear) = mpsc::channel();
@@ -87,6 +92,7 @@ fn copied(parent: &mut Thread, flags: u64, stack: u64, tls: u64) -> Parcel {
 /// The program's `fork`, or a `clone` that comes to the same.
 pub(crate) fn fork(thread: &mut Thread, flags: u64, [stack, child_tid, tls]: [u64; 3]) -> i64 {
     around::expect(thread.number);
+    let was_traced = Inside::get().is_some();
     let before = signals::block_all();
     // Locks that another thread may have are taken, so that the child does not inherit them taken.
     let (cache, space) = (cache::lock(), memory::space());
@@ -95,6 +101,9 @@ pub(crate) fn fork(thread: &mut Thread, flags: u64, [stack, child_tid, tls]: [u6
     drop((cache, space));
     if child == 0 {
         be_child(thread, flags, [stack, child_tid, tls]);
+        if was_traced && Inside::get().is_none() {
+            be_untraced(thread);
+        }
     }
     signals::unblock(before);
     match child {
@@ -106,15 +115,7 @@ pub(crate) fn fork(thread: &mut Thread, flags: u64, [stack, child_tid, tls]: [u6
 
 fn be_child(thread: &mut Thread, flags: u64, [stack, child_tid, tls]: [u64; 3]) {
     thread.be_alone();
-    match Inside::get() {
-        Some(_) => thread.teller.forked(),
-        None => {
-            thread.teller = Teller::new(Box::new(Nobody));
-            if let Some(mut cache) = cache::lock() {
-                cache.start_over();
-            }
-        }
-    }
+    thread.teller.forked();
     if stack != 0 {
         thread.context.registers[4] = stack;
     }
@@ -127,4 +128,12 @@ fn be_child(thread: &mut Thread, flags: u64, [stack, child_tid, tls]: [u64; 3]) 
         guest::write(child_tid, &tid.to_le_bytes());
     }
     thread.clear_at_end = if flags & CHILD_CLEARTID != 0 { child_tid } else { 0 };
+}
+
+/// There is no room for what the child counts, so nobody listens to it.
+fn be_untraced(thread: &mut Thread) {
+    thread.teller = Teller::new(Box::new(Nobody));
+    if let Some(mut cache) = cache::lock() {
+        cache.start_over();
+    }
 }

@@ -79,7 +79,8 @@ pub(crate) struct Context {
     pub(crate) flags: u64,
     /// Where the program goes on.
     pub(crate) pc: u64,
-    pub(crate) spill: [u64; 4],
+    /// The program's registers whose places the engine uses, by number.
+    pub(crate) spill: [u64; 16],
     /// How many bytes of numbers are left, negated.
     pub(crate) left: i64,
     /// Where the next block leaves its values.
@@ -122,6 +123,7 @@ impl Vectors {
 /// Offsets for translated code.
 pub(crate) mod at {
     use super::{Context, Mode, Set, offset_of};
+    use crate::emit::Gpr;
 
     pub(crate) const PC: i32 = offset_of!(Context, pc) as i32;
     pub(crate) const LEFT: i32 = offset_of!(Context, left) as i32;
@@ -132,8 +134,8 @@ pub(crate) mod at {
     /// Behind the last number.
     pub(crate) const IDS_END: i32 = (offset_of!(Context, ids) + super::IDS * 4) as i32;
 
-    pub(crate) const fn spill(place: usize) -> i32 {
-        (offset_of!(Context, spill) + place * 8) as i32
+    pub(crate) const fn spill(register: Gpr) -> i32 {
+        (offset_of!(Context, spill) + register.0 as usize * 8) as i32
     }
 
     pub(crate) const fn table(mode: Mode) -> i32 {

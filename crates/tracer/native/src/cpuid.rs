@@ -55,7 +55,13 @@ pub(crate) fn answer(leaf: u32, subleaf: u32) -> [u32; 4] {
     let here = __cpuid_count(leaf, subleaf);
     let here = [here.eax, here.ebx, here.ecx, here.edx];
     let is_feature = features(leaf, subleaf);
-    std::array::from_fn(|word| if is_feature[word] { said[word] & (here[word] | HYPERVISOR(leaf, word)) } else { said[word] })
+    std::array::from_fn(|word| {
+        if is_feature[word] {
+            said[word] & (here[word] | HYPERVISOR(leaf, word))
+        } else {
+            said[word]
+        }
+    })
 }
 
 /// A virtual machine is one whatever the host is.

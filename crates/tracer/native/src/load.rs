@@ -47,7 +47,8 @@ pub(crate) fn is_fixed(path: &Path) -> Result<bool, Problem> {
 impl Elf {
     fn read(path: &Path) -> Result<Elf, Problem> {
         let damaged = || format!("{} is a damaged ELF file", path.display());
-        let file = File::open(path).map_err(|why| format!("{} cannot be read: {why}", path.display()))?;
+        let file =
+            File::open(path).map_err(|why| format!("{} cannot be read: {why}", path.display()))?;
         let mut header = [0; 64];
         file.read_exact_at(&mut header, 0).map_err(|_| damaged())?;
         let headers_at = u64_at(&header, 32).ok_or_else(damaged)?;
@@ -103,7 +104,8 @@ impl Elf {
     /// Where the table of program headers is, relative to the file's addresses.
     fn headers_address(&self) -> u64 {
         let holds = |segment: &&Segment| {
-            (segment.offset..segment.offset.saturating_add(segment.file_bytes)).contains(&self.headers_at)
+            (segment.offset..segment.offset.saturating_add(segment.file_bytes))
+                .contains(&self.headers_at)
         };
         let segment = self.segments.iter().find(holds);
         segment.map_or(0, |segment| segment.address + (self.headers_at - segment.offset))
@@ -131,7 +133,10 @@ impl Elf {
                 map(zeros, end - zeros, protection, None)?;
             }
             // What is behind the file's bytes in their last page is zero too.
-            if segment.bytes > segment.file_bytes && mapped > file_end && protection & libc::PROT_WRITE != 0 {
+            if segment.bytes > segment.file_bytes
+                && mapped > file_end
+                && protection & libc::PROT_WRITE != 0
+            {
                 guest::write(file_end, &vec![0; (mapped - file_end) as usize]);
             }
             space.add(start, end.max(mapped), protection);
@@ -160,9 +165,8 @@ fn map(start: u64, len: u64, protection: i32, file: Option<(&File, u64)>) -> Opt
     };
     let flags = libc::MAP_PRIVATE | libc::MAP_FIXED | kind;
     // SAFETY: an address that was chosen free of anything of ours.
-    let found = unsafe {
-        libc::mmap(start as *mut _, len as usize, protection, flags, descriptor, offset)
-    };
+    let found =
+        unsafe { libc::mmap(start as *mut _, len as usize, protection, flags, descriptor, offset) };
     (found as u64 == start).then_some(())
 }
 
@@ -234,7 +238,8 @@ fn stack(start: &Start, space: &mut Space, facts: &[(u64, u64)]) -> Option<u64> 
     let mut stack = Stack { top: bottom + len - 16 };
     let name = stack.string(start.executable.as_os_str());
     let arguments: Vec<u64> = start.arguments.iter().map(|string| stack.string(string)).collect();
-    let environment: Vec<u64> = start.environment.iter().map(|string| stack.string(string)).collect();
+    let environment: Vec<u64> =
+        start.environment.iter().map(|string| stack.string(string)).collect();
     let platform = stack.string(OsStr::new("x86_64"));
     let random = stack.bytes(&start.random);
     let mut words = vec![arguments.len() as u64];

@@ -40,7 +40,7 @@ mod template;
 mod thread;
 mod translate;
 
-pub(crate) use start::is_translated;
+pub(crate) use start::{is_translated, program};
 
 /// What a listener holds may be many megabytes, looked at here and there.
 #[global_allocator]

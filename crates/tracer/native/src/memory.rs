@@ -1,15 +1,15 @@
 //! What the program maps, for all its threads; and pages of code that it might write to.
 
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::cache;
 use crate::space::{PAGE, Space};
+use crate::{cache, guest, thread};
 
 static SPACE: OnceLock<Mutex<Space>> = OnceLock::new();
-/// Pages that the program may write to and that code was translated from, with what the program
-/// thinks is allowed: writing is not, until it is tried.
-static GUARDED: Mutex<Option<HashMap<u64, i32>>> = Mutex::new(None);
+/// Pages that the program may write to and that code was translated from: writing faults, until it is
+/// tried.
+static GUARDED: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
 pub(crate) fn start(space: Space) {
     let _ = SPACE.set(Mutex::new(space));
@@ -20,7 +20,7 @@ pub(crate) fn space() -> Option<MutexGuard<'static, Space>> {
     SPACE.get().map(|space| space.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-fn guarded() -> MutexGuard<'static, Option<HashMap<u64, i32>>> {
+fn guarded() -> MutexGuard<'static, BTreeSet<u64>> {
     GUARDED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -29,53 +29,69 @@ fn protect(page: u64, protection: i32) {
     unsafe { libc::mprotect(page as *mut _, PAGE as usize, protection) };
 }
 
-/// Code was translated that begins at an address: if the program may write there, it is noticed.
-pub(crate) fn guard(pc: u64) {
-    let Some(space) = space() else { return };
-    // A block reaches into the next page at most.
-    for page in [pc & !(PAGE - 1), (pc & !(PAGE - 1)) + PAGE] {
-        let Some(protection) = space.protection(page) else { continue };
-        if protection & libc::PROT_WRITE == 0 {
-            continue;
-        }
-        let has_code = cache::lock().is_some_and(|cache| cache.has_code(page));
-        if has_code && guarded().get_or_insert_default().insert(page, protection).is_none() {
-            protect(page, protection & !libc::PROT_WRITE);
-        }
+/// The bytes of code at an address, no more than `most`. If the program may write there it is noticed from
+/// now on, from before the bytes are read. To be asked while the cache is locked.
+pub(crate) fn code(pc: u64, most: usize) -> Vec<u8> {
+    let page = pc & !(PAGE - 1);
+    let left = (page + PAGE - pc) as usize;
+    guard(page);
+    if !may_write(page + PAGE) {
+        return guest::read(pc, most);
+    }
+    // The next page is looked at only for an instruction that reaches into it.
+    if left >= LONGEST_INSTRUCTION {
+        return guest::read(pc, left.min(most));
+    }
+    guard(page + PAGE);
+    guest::read(pc, LONGEST_INSTRUCTION)
+}
+
+const LONGEST_INSTRUCTION: usize = 15;
+
+fn may_write(page: u64) -> bool {
+    let protection = space().and_then(|space| space.protection(page));
+    protection.is_some_and(|protection| protection & libc::PROT_WRITE != 0)
+}
+
+fn guard(page: u64) {
+    let Some(protection) = space().and_then(|space| space.protection(page)) else { return };
+    if protection & libc::PROT_WRITE != 0 && guarded().insert(page) {
+        protect(page, protection & !libc::PROT_WRITE);
     }
 }
 
-/// Lets the program write to a page that was guarded, and forgets the code from there. Whether it was.
+/// Lets the program write to a page that was guarded, and forgets the code from there. Whether it may
+/// write there: another thread may have been told so a moment ago.
 pub(crate) fn unguard(address: u64) -> bool {
     let page = address & !(PAGE - 1);
-    let Some(protection) = guarded().as_mut().and_then(|pages| pages.remove(&page)) else {
+    // With the lock that code is read under, so that none is read between the two.
+    let Some(mut cache) = cache::lock() else { return false };
+    guarded().remove(&page);
+    let Some(protection) = space().and_then(|space| space.protection(page)) else { return false };
+    if protection & libc::PROT_WRITE == 0 {
         return false;
-    };
-    if let Some(mut cache) = cache::lock() {
-        cache.forget(page, page + PAGE);
     }
+    thread::forget_branches(&cache.forget(page, page + PAGE));
     protect(page, protection);
     true
 }
 
 /// Lets the program, and the kernel for it, write to all pages. Whether any were guarded.
 pub(crate) fn unguard_all() -> bool {
-    let pages: Vec<u64> = guarded().iter().flat_map(|pages| pages.keys().copied()).collect();
+    let pages: Vec<u64> = guarded().iter().copied().collect();
     pages.iter().filter(|page| unguard(**page)).count() > 0
 }
 
 /// The program has said anew what is allowed in a range.
 pub(crate) fn release(start: u64, end: u64) {
-    if let Some(pages) = guarded().as_mut() {
-        pages.retain(|page, _| *page < start || *page >= end);
-    }
+    guarded().retain(|page| *page < start || *page >= end);
 }
 
 /// A range is mapped anew, unmapped, or used otherwise: its code is forgotten.
 pub(crate) fn changed(start: u64, end: u64) {
     release(start, end);
     if let Some(mut cache) = cache::lock() {
-        cache.forget(start, end);
+        thread::forget_branches(&cache.forget(start, end));
     }
 }
 

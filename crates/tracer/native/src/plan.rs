@@ -361,7 +361,10 @@ impl Reader {
         let mask = self.record(false, 4, Value::Vector(mask.full_register()));
         let is_wide_index = matches!(
             instruction.mnemonic(),
-            Mnemonic::Vgatherqpd | Mnemonic::Vgatherqps | Mnemonic::Vpgatherqq | Mnemonic::Vpgatherqd
+            Mnemonic::Vgatherqpd
+                | Mnemonic::Vgatherqps
+                | Mnemonic::Vpgatherqq
+                | Mnemonic::Vpgatherqd
         );
         let element = memory.memory_size().element_size().max(memory.memory_size().size().min(8));
         let width = instruction.op0_register().size().max(memory.index().size());
@@ -415,7 +418,8 @@ impl Reader {
         };
         let after = self.record(true, 1, Value::Register(pointer));
         let instruction = self.instructions.len() as u16;
-        let repeat = Odd::Repeat { from: before_si, to: before_di, moved, after, size, instruction };
+        let repeat =
+            Odd::Repeat { from: before_si, to: before_di, moved, after, size, instruction };
         self.steps.push(Step::Odd(repeat));
     }
 
@@ -436,16 +440,20 @@ impl Reader {
 fn stack_step(instruction: &Instruction) -> Option<i64> {
     let is_simple = matches!(
         instruction.mnemonic(),
-        Mnemonic::Push | Mnemonic::Pop | Mnemonic::Call | Mnemonic::Ret | Mnemonic::Pushfq | Mnemonic::Popfq
+        Mnemonic::Push
+            | Mnemonic::Pop
+            | Mnemonic::Call
+            | Mnemonic::Ret
+            | Mnemonic::Pushfq
+            | Mnemonic::Popfq
     );
-    let pops_rsp = instruction.mnemonic() == Mnemonic::Pop && instruction.op0_register() == Register::RSP;
+    let pops_rsp =
+        instruction.mnemonic() == Mnemonic::Pop && instruction.op0_register() == Register::RSP;
     if is_simple && !pops_rsp {
         return Some(i64::from(instruction.stack_pointer_increment()));
     }
-    let is_immediate = matches!(
-        instruction.op1_kind(),
-        OpKind::Immediate8to64 | OpKind::Immediate32to64
-    );
+    let is_immediate =
+        matches!(instruction.op1_kind(), OpKind::Immediate8to64 | OpKind::Immediate32to64);
     if instruction.op0_register() != Register::RSP || !is_immediate {
         return None;
     }

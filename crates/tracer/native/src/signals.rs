@@ -42,7 +42,11 @@ pub(crate) struct Signals {
 
 impl Default for Signals {
     fn default() -> Signals {
-        Signals { mask: 0, stack: [0, libc::SS_DISABLE as u64, 0], own_stack: vec![0; 64 << 10].into() }
+        Signals {
+            mask: 0,
+            stack: [0, libc::SS_DISABLE as u64, 0],
+            own_stack: vec![0; 64 << 10].into(),
+        }
     }
 }
 
@@ -186,7 +190,13 @@ fn set_mask(mask: u64) -> u64 {
     let mut before = 0u64;
     // SAFETY: the kernel reads and writes a word of ours each.
     unsafe {
-        libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const mask, &raw mut before, 8);
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            &raw const mask,
+            &raw mut before,
+            8,
+        );
     }
     before
 }
@@ -227,7 +237,14 @@ pub(crate) fn set_action(signal: i32, new: Option<Action>) -> Result<Action, i64
     match () {
         () if is_handled => install(signal, new.flags),
         () if FAULTS.contains(&signal) => {}
-        () => drop(set_kernel_action(signal, &Action { restorer: whither_restore as *const () as u64, flags: new.flags | 0x0400_0000, ..new })),
+        () => drop(set_kernel_action(
+            signal,
+            &Action {
+                restorer: whither_restore as *const () as u64,
+                flags: new.flags | 0x0400_0000,
+                ..new
+            },
+        )),
     }
     Ok(before)
 }
@@ -238,7 +255,8 @@ pub(crate) fn inherit() {
     for signal in 1..SIGNALS as i32 {
         let mut words = [0u64; 4];
         // SAFETY: the kernel writes four words of ours.
-        let asked = unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, 0, words.as_mut_ptr(), 8) };
+        let asked =
+            unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, 0, words.as_mut_ptr(), 8) };
         if asked == 0 && words[0] == libc::SIG_IGN as u64 {
             actions[signal as usize].handler = words[0];
         }

@@ -3,7 +3,8 @@
 use std::env;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -21,6 +22,14 @@ use crate::{memory, signals};
 
 /// Where translated code lies.
 static CODE: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+
+/// The program's file.
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// The program's file, by its own name.
+pub(crate) fn program() -> Option<&'static Path> {
+    PROGRAM.get().map(PathBuf::as_path)
+}
 
 /// Whether an address of the host's is translated code. Asked by the signal handler, which may take
 /// no lock.
@@ -41,6 +50,7 @@ pub(crate) fn run() -> Result<(), Problem> {
     CODE[0].store(range.start, Relaxed);
     CODE[1].store(range.end, Relaxed);
     let loaded = load::load(&start, &mut space)?;
+    let _ = PROGRAM.set(std::fs::canonicalize(&start.executable).unwrap_or_default());
     memory::start(space);
     if let Some(inside) = inside {
         fork::prepare(fork::Hooks { forget_others: |_| (), survived: |_| () });
@@ -81,7 +91,10 @@ fn command_line() -> Option<(PathBuf, Start)> {
 fn check_host() -> Result<(), Problem> {
     match can_run_natively() {
         true => Ok(()),
-        false => Err("this processor or kernel is too old for the tracer's own engine; QEMU may do".to_owned()),
+        false => {
+            Err("this processor or kernel is too old for the tracer's own engine; QEMU may do"
+                .to_owned())
+        }
     }
 }
 
@@ -98,7 +111,9 @@ fn random(inside: Option<&Inside>) -> [u8; 16] {
         Some(seed) => {
             let mut state = seed;
             for byte in &mut bytes {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
                 *byte = (state >> 56) as u8;
             }
         }
@@ -122,6 +137,7 @@ fn intern(codes: Vec<Code>) -> &'static LiveBlock {
 fn untraced(codes: Vec<Code>) -> &'static LiveBlock {
     use std::sync::{LazyLock, Mutex, PoisonError};
     use tracer::block::BlockTable;
-    static BLOCKS: LazyLock<Mutex<BlockTable>> = LazyLock::new(|| Mutex::new(BlockTable::new(false)));
+    static BLOCKS: LazyLock<Mutex<BlockTable>> =
+        LazyLock::new(|| Mutex::new(BlockTable::new(false)));
     BLOCKS.lock().unwrap_or_else(PoisonError::into_inner).intern(codes).0
 }

@@ -24,7 +24,11 @@ unsafe extern "C" {
     pub(crate) fn whither_call_not();
 
     /// What the kernel calls for a signal.
-    pub(crate) fn whither_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void);
+    pub(crate) fn whither_signal(
+        signal: i32,
+        info: *mut libc::siginfo_t,
+        context: *mut libc::c_void,
+    );
     /// What the kernel returns to from there.
     pub(crate) fn whither_restore();
 }
@@ -57,6 +61,8 @@ global_asm!(
     "mov gs:[{r} + 96], r12", "mov gs:[{r} + 104], r13", "mov gs:[{r} + 112], r14", "mov gs:[{r} + 120], r15",
     "mov rsp, gs:[{host_rsp}]",
     "pushfq", "pop qword ptr gs:[{flags}]", "cld",
+    // A program that has unaligned accesses trap does so for itself.
+    "test dword ptr gs:[{flags}], 0x40000", "jz 3f", "push 0x202", "popfq", "3:",
     "rdfsbase rax", "mov gs:[{guest_fs}], rax",
     "mov rax, gs:[{host_fs}]", "wrfsbase rax",
     "mov rcx, gs:[{vectors}]", "mov eax, 7", "xor edx, edx", "xsave64 [rcx]",
@@ -86,7 +92,6 @@ global_asm!(
     "whither_signal:",
     "push rbx", "rdfsbase rbx",
     "mov rax, gs:[{host_fs}]", "wrfsbase rax",
-    "cld",
     "call {on_signal}",
     "wrfsbase rbx", "pop rbx",
     "ret",

@@ -105,7 +105,9 @@ impl Teller {
     #[cold]
     fn introduce(&mut self, highest: u32) {
         let new: Vec<Block> = match cache::lock() {
-            Some(cache) => cache.blocks.get(self.known.len()..=highest as usize).unwrap_or_default().to_vec(),
+            Some(cache) => {
+                cache.blocks.get(self.known.len()..=highest as usize).unwrap_or_default().to_vec()
+            }
             None => return,
         };
         for block in new {
@@ -125,7 +127,8 @@ impl Teller {
         if self.idle.is_ordered() {
             self.listener.passed(whole);
         }
-        let longest = whole.iter().map(|id| self.lens.get(id.0 as usize).copied().unwrap_or(0)).max();
+        let longest =
+            whole.iter().map(|id| self.lens.get(id.0 as usize).copied().unwrap_or(0)).max();
         self.longest = longest.unwrap_or(0).max(LONGEST_LEAST);
         let is_over = self.idle.add(instructions);
         if let (Some(cut), Some(id)) = (cut.filter(|cut| *cut > 0), ran.ids.last()) {
@@ -153,7 +156,9 @@ impl Teller {
             at += usize::from(block.slots);
             let cut = ran.cut.filter(|_| place == last);
             match values.first_chunk::<WINDOW>() {
-                Some(values) if block.is_plain & cut.is_none() => self.tell_plain(block, values, ran.fs),
+                Some(values) if block.is_plain & cut.is_none() => {
+                    self.tell_plain(block, values, ran.fs)
+                }
                 _ => self.tell_odd(block, values, ran.fs, cut.unwrap_or(block.len)),
             }
         }

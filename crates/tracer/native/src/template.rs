@@ -197,13 +197,23 @@ impl Odd {
     }
 
     fn gathered(&self, slots: &[u64], push: &mut dyn FnMut(Access)) {
-        let Odd::Gather { base, displacement, indices, mask, scale, is_wide_index, size, lanes, instruction } =
-            *self
+        let Odd::Gather {
+            base,
+            displacement,
+            indices,
+            mask,
+            scale,
+            is_wide_index,
+            size,
+            lanes,
+            instruction,
+        } = *self
         else {
             return;
         };
         let value = |slot: u8| slots.get(usize::from(slot)).copied().unwrap_or(0);
-        let narrow = |slot: u8, lane: u8| (value(slot + lane / 2) >> (u32::from(lane % 2) * 32)) as u32;
+        let narrow =
+            |slot: u8, lane: u8| (value(slot + lane / 2) >> (u32::from(lane % 2) * 32)) as u32;
         let base = if base == FIXED { 0 } else { value(base) };
         for lane in 0..lanes {
             let is_taken = match size {
@@ -215,7 +225,8 @@ impl Odd {
                 false => narrow(indices, lane) as i32 as u64,
             };
             if is_taken {
-                let address = base.wrapping_add(displacement).wrapping_add(index.wrapping_mul(scale.into()));
+                let address =
+                    base.wrapping_add(displacement).wrapping_add(index.wrapping_mul(scale.into()));
                 push(Access { address, instruction, size, is_store: false });
             }
         }
@@ -252,7 +263,9 @@ impl Stream {
 fn repeat(from: Option<Stream>, to: Option<Stream>, turns: u64, push: &mut dyn FnMut(Access)) {
     let (mut next_from, mut next_to) = (0, 0);
     while next_from < turns && from.is_some() || next_to < turns && to.is_some() {
-        if let Some(from) = from.as_ref().filter(|_| next_from < turns && (next_from <= next_to || to.is_none())) {
+        if let Some(from) =
+            from.as_ref().filter(|_| next_from < turns && (next_from <= next_to || to.is_none()))
+        {
             let (access, joined) = from.access(next_from, turns);
             push(access);
             next_from += joined;
@@ -306,18 +319,25 @@ mod tests {
         let bytes = [0x48, 0x8b, 0x07, 0x48, 0x8b, 0x48, 8, 0x01, 0x54, 0x88, 1, 0xc3];
         let plan = crate::plan::read(0x1000, &bytes).unwrap();
         assert_eq!(plan.first.len(), 2, "rdi, and rsp for ret");
-        assert_eq!(plan.records.iter().map(|record| record.instruction).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(
+            plan.records.iter().map(|record| record.instruction).collect::<Vec<_>>(),
+            [1, 2]
+        );
         let found = touched(&bytes, &[0x10, 0x20, 0x30, 0x40]);
-        let expected =
-            [(0x10, 8, false), (0x28, 8, false), (0x31, 4, false), (0x31, 4, true), (0x40, 8, false)];
+        let expected = [
+            (0x10, 8, false),
+            (0x28, 8, false),
+            (0x31, 4, false),
+            (0x31, 4, true),
+            (0x40, 8, false),
+        ];
         assert_eq!(found, expected);
     }
 
     #[test]
     fn the_thread_pointer_and_fixed_addresses_need_no_value() {
         // mov rax,fs:[0x28]; mov ecx,[rip+0x10]; ret
-        let bytes =
-            [0x64, 0x48, 0x8b, 4, 0x25, 0x28, 0, 0, 0, 0x8b, 0x0d, 0x10, 0, 0, 0, 0xc3];
+        let bytes = [0x64, 0x48, 0x8b, 4, 0x25, 0x28, 0, 0, 0, 0x8b, 0x0d, 0x10, 0, 0, 0, 0xc3];
         let found = touched(&bytes, &[0x9000]);
         assert_eq!(found, [(0x7028, 8, false), (0x101f, 4, false), (0x9000, 8, false)]);
     }
@@ -326,15 +346,14 @@ mod tests {
     fn a_repeated_move_touches_lines_in_turn() {
         // rep movsb of 100 bytes from 0x1010 to 0x2000.
         let found = touched(&[0xf3, 0xa4], &[0x1010, 0x2000, 0x2064]);
-        let expected = [
-            (0x1010, 48, false),
-            (0x2000, 64, true),
-            (0x1040, 52, false),
-            (0x2040, 36, true),
-        ];
+        let expected =
+            [(0x1010, 48, false), (0x2000, 64, true), (0x1040, 52, false), (0x2040, 36, true)];
         assert_eq!(found, expected);
         assert_eq!(touched(&[0xf3, 0xaa], &[0x2000, 0x2000]), []);
         // Downwards each stands alone.
-        assert_eq!(touched(&[0xf3, 0x48, 0xab], &[0x2000, 0x1ff0]), [(0x2000, 8, true), (0x1ff8, 8, true)]);
+        assert_eq!(
+            touched(&[0xf3, 0x48, 0xab], &[0x2000, 0x1ff0]),
+            [(0x2000, 8, true), (0x1ff8, 8, true)]
+        );
     }
 }

@@ -15,7 +15,7 @@ use crate::signals::{self, Signals};
 use crate::switch::whither_enter;
 use crate::teller::{Ran, Teller};
 use crate::template::WINDOW;
-use crate::{cpuid, guest, memory};
+use crate::{cpuid, memory};
 
 /// What a thread is doing, for whoever ends the process.
 pub(crate) mod state {
@@ -118,7 +118,14 @@ impl Thread {
     fn step(&mut self) -> After {
         let pc = self.context.pc;
         let Some(host) = self.find(pc) else {
-            let fault = Fault { signal: libc::SIGSEGV as u64, code: 1, address: pc, error: 0x14, trap: 14, host: 0 };
+            let fault = Fault {
+                signal: libc::SIGSEGV as u64,
+                code: 1,
+                address: pc,
+                error: 0x14,
+                trap: 14,
+                host: 0,
+            };
             self.drain(None);
             return signals::deliver_fault(self, &fault);
         };
@@ -156,7 +163,6 @@ impl Thread {
         self.context.pc = to;
         let is_same = self.epoch == cache::epoch();
         drop(cache);
-        memory::guard(to);
         entry.filter(|_| is_same && self.context.has_signal == 0)
     }
 
@@ -166,7 +172,6 @@ impl Thread {
             self.forget_branches();
         }
         let host = cache::lock()?.find(pc, self.mode, bytes_at)?;
-        memory::guard(pc);
         let set: &mut Set = &mut self.context.tables[self.mode as usize][set_of(pc)];
         if set[0].minus_pc != pc.wrapping_neg() {
             set[1] = set[0];
@@ -177,16 +182,14 @@ impl Thread {
 
     fn forget_branches(&mut self) {
         self.epoch = cache::epoch();
-        // Nothing lies at the last address: no branch goes there.
-        let nowhere = Way { minus_pc: 1, host: 0 };
         for table in &mut self.context.tables {
             for set in table.iter_mut() {
                 // Most were never used, and stay untouched.
                 if set[0].host != 0 {
-                    *set = [nowhere; 2];
+                    *set = [NOWHERE; 2];
                 }
             }
-            table[0] = [nowhere; 2];
+            table[0] = [NOWHERE; 2];
         }
     }
 
@@ -222,19 +225,28 @@ impl Thread {
     fn fault(&mut self) -> After {
         let fault = self.context.fault;
         let found = cache::lock().and_then(|cache| {
-            let (id, index) = cache.origin(fault.host)?;
-            let block = cache.blocks.get(id as usize)?;
-            let pc = block.live.code.instructions.get(usize::from(index))?.pc;
-            Some((pc, index, usize::from(index) + 1 == usize::from(block.live.len) && ends_through(block)))
+            let found = cache.origin(fault.host)?;
+            let block = cache.blocks.get(found.block as usize)?;
+            let pc = block.live.code.instructions.get(usize::from(found.index))?.pc;
+            let is_last = found.index + 1 == block.len;
+            Some((pc, found, is_last && ends_through(block)))
         });
-        let Some((pc, index, is_through)) = found else { return signals::give_up(self, &fault) };
+        let Some((pc, found, is_through)) = found else { return signals::give_up(self, &fault) };
         if is_through {
             // A branch whose target or stack was not there: RCX was in use.
-            self.context.registers[1] = self.context.spill[0];
+            self.context.registers[1] = self.context.spill[1];
         }
+        for register in &found.displaced {
+            let place = usize::from(register.0);
+            self.context.registers[place] = self.context.spill[place];
+        }
+        let index = found.index;
         self.context.pc = pc;
         self.drain(Some(index));
-        if fault.signal == libc::SIGSEGV as u64 && memory::unguard(fault.address) {
+        // A write to what is there and may not be written to.
+        let is_refused =
+            fault.signal == libc::SIGSEGV as u64 && fault.code == 2 && fault.error & 2 != 0;
+        if is_refused && memory::unguard(fault.address) {
             return After::GoesOn;
         }
         signals::deliver_fault(self, &fault)
@@ -317,8 +329,36 @@ fn ends_through(block: &cache::Block) -> bool {
 }
 
 fn bytes_at(pc: u64) -> Vec<u8> {
-    guest::read(pc, INSTRUCTIONS_MAX * 15)
+    memory::code(pc, INSTRUCTIONS_MAX * 15)
 }
+
+/// Has every thread forget where branches to these addresses went. A thread that is just taking one goes
+/// there once more.
+pub(crate) fn forget_branches(pcs: &[u64]) {
+    if pcs.is_empty() {
+        return;
+    }
+    for thread in THREADS.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for pc in pcs {
+            // SAFETY: on the list, so it lives. Of an entry only the address is written, as one word,
+            // while its thread may read it: it finds the old one or none.
+            unsafe {
+                let tables = &raw mut (*(*thread.0).context).tables;
+                for mode in 0..2 {
+                    for way in 0..2 {
+                        let place = &raw mut (*tables)[mode][set_of(*pc)][way].minus_pc;
+                        if place.read_volatile() == pc.wrapping_neg() {
+                            place.write_volatile(NOWHERE.minus_pc);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// An entry that no branch finds: nothing lies at the last address.
+const NOWHERE: Way = Way { minus_pc: 1, host: 0 };
 
 fn listener(number: u32) -> Box<dyn model::stream::CoreListener> {
     match Inside::get() {

@@ -39,6 +39,18 @@ pub(crate) struct Translated {
     pub(crate) exits: Vec<Exit>,
     /// Where each of the program's instructions is, from the first byte on.
     pub(crate) offsets: Box<[u16]>,
+    pub(crate) displaced: Box<[Displaced]>,
+}
+
+/// A register that the program does not read again: the engine uses it, and what the program had in it
+/// is put aside for the case that an instruction faults before it is written. Somebody who handles the
+/// fault may look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Displaced {
+    pub(crate) register: Gpr,
+    /// The instructions that find it displaced: from this one to before that one.
+    pub(crate) from: u16,
+    pub(crate) until: u16,
 }
 
 /// What translating depends on beside the block.
@@ -56,11 +68,6 @@ pub(crate) struct Setting {
     pub(crate) has_wider_vectors: bool,
 }
 
-const SPILL_0: i32 = at::spill(0);
-const SPILL_1: i32 = at::spill(1);
-const SPILL_2: i32 = at::spill(2);
-const SPILL_3: i32 = at::spill(3);
-
 /// Translates a block.
 pub(crate) fn translate(plan: &Plan, id: u32, mode: Mode, setting: Setting) -> Translated {
     let mut writer = Writer {
@@ -70,6 +77,7 @@ pub(crate) fn translate(plan: &Plan, id: u32, mode: Mode, setting: Setting) -> T
         mode,
         exits: Vec::new(),
         dead: plan.live.dead(),
+        displaced: Vec::new(),
         slots: i32::from(plan.template.slots),
     };
     let entry = writer.begin(plan, id);
@@ -77,7 +85,8 @@ pub(crate) fn translate(plan: &Plan, id: u32, mode: Mode, setting: Setting) -> T
     writer.end(plan, id);
     writer.stubs();
     writer.emitter.finish();
-    Translated { bytes: writer.emitter.bytes, entry, exits: writer.exits, offsets }
+    let displaced = writer.displaced.into();
+    Translated { bytes: writer.emitter.bytes, entry, exits: writer.exits, offsets, displaced }
 }
 
 struct Writer {
@@ -87,6 +96,7 @@ struct Writer {
     mode: Mode,
     exits: Vec<Exit>,
     dead: Vec<u16>,
+    displaced: Vec<Displaced>,
     slots: i32,
 }
 
@@ -98,19 +108,16 @@ impl Writer {
     /// Everything before the first instruction. Says where to enter.
     fn begin(&mut self, plan: &Plan, id: u32) -> u64 {
         let is_free = sets_flags_first(&plan.instructions);
-        let [(work, is_live)] = match is_free {
-            true => self.scratch(0, 0, &plan.live),
-            false => [(RCX, !self.is_dead(0, RCX))],
+        let work = match is_free {
+            true => self.scratch::<1>(0, 0, &plan.live)[0],
+            false => RCX,
         };
         let emitter = &mut self.emitter;
-        if is_live {
-            emitter.load(work, SPILL_0);
-        }
+        emitter.load(work, at::spill(work));
         emitter.leave(leave::FULL, id, self.setting.leave);
         let entry = emitter.here();
-        if is_live {
-            emitter.store(SPILL_0, work);
-        }
+        let is_live = self.put_aside(0, work, &plan.live);
+        let emitter = &mut self.emitter;
         emitter.load(work, at::LEFT);
         let jump = if is_free { 0x74 } else { 0xe3 };
         if is_free {
@@ -123,9 +130,28 @@ impl Writer {
             self.record_first(plan, work);
         }
         if is_live {
-            self.emitter.load(work, SPILL_0);
+            self.emitter.load(work, at::spill(work));
         }
         entry
+    }
+
+    /// Puts aside what the program has in a register, unless that was done before. Whether it must be
+    /// brought back: if not, the register stays displaced until the program writes it.
+    fn put_aside(&mut self, index: usize, register: Gpr, live: &Liveness) -> bool {
+        let at_index = |one: &Displaced| {
+            one.register == register
+                && (usize::from(one.from)..usize::from(one.until)).contains(&index)
+        };
+        if self.displaced.iter().any(at_index) {
+            return false;
+        }
+        self.emitter.store(at::spill(register), register);
+        let is_dead = self.is_dead(index, register);
+        if is_dead {
+            let until = index + live.rests_for(index, register) + 1;
+            self.displaced.push(Displaced { register, from: index as u16, until: until as u16 });
+        }
+        !is_dead
     }
 
     /// Records what is recorded when the block begins, and moves on.
@@ -136,10 +162,10 @@ impl Writer {
             let offset = i32::from(*slot) * 8;
             if *register == work {
                 let other = if work == RAX { RCX } else { RAX };
-                emitter.store(SPILL_1, other);
-                emitter.load(other, SPILL_0);
+                emitter.store(at::spill(other), other);
+                emitter.load(other, at::spill(work));
                 emitter.store_at(work, offset, other);
-                emitter.load(other, SPILL_1);
+                emitter.load(other, at::spill(other));
             } else {
                 emitter.store_at(work, offset, *register);
             }
@@ -172,15 +198,19 @@ impl Writer {
         offsets.into()
     }
 
-    /// Registers to work with before an instruction, none of those to be avoided, and whether each is
-    /// in use: the dead first, then those that are not needed for longest.
-    fn scratch<const COUNT: usize>(&self, index: usize, avoid: u16, live: &Liveness) -> [(Gpr, bool); COUNT] {
+    /// Registers to work with before an instruction, none of those to be avoided: those that nobody
+    /// reads again first, then those that are not needed for longest.
+    fn scratch<const COUNT: usize>(
+        &self,
+        index: usize,
+        avoid: u16,
+        live: &Liveness,
+    ) -> [Gpr; COUNT] {
         let may = |register: &u8| *register != RSP.0 && avoid >> register & 1 == 0;
-        let is_live = |register: u8| !self.is_dead(index, Gpr(register));
-        let mut all: Vec<(Gpr, bool)> =
-            (0..16).filter(may).map(|register| (Gpr(register), is_live(register))).collect();
-        all.sort_by_key(|(register, is_live)| {
-            (*is_live, usize::MAX - live.rests_for(index, *register), register.0)
+        let mut all: Vec<Gpr> = (0..16).filter(may).map(Gpr).collect();
+        all.sort_by_key(|register| {
+            let rests = live.rests_for(index, *register);
+            (!self.is_dead(index, *register), usize::MAX - rests, register.0)
         });
         std::array::from_fn(|place| all[place])
     }
@@ -189,8 +219,8 @@ impl Writer {
         let offset = (i32::from(record.slot) - self.slots) * 8;
         match record.value {
             Value::Register(register) => {
-                let [(slots, is_live)] = self.scratch(index, 1 << register.0, live);
-                self.keeping(&[(slots, is_live)], |writer| {
+                let [slots] = self.scratch(index, 1 << register.0, live);
+                self.keeping(index, &[slots], live, |writer| {
                     writer.emitter.load(slots, at::SLOTS);
                     writer.emitter.store_at(slots, offset, register);
                 });
@@ -199,36 +229,46 @@ impl Writer {
                 let (base, in_dex) = (instruction.memory_base(), instruction.memory_index());
                 let bit = |register| gpr(register).map_or(0, |gpr| 1u16 << gpr.0);
                 let [address, slots] = self.scratch(index, bit(base) | bit(in_dex), live);
-                self.keeping(&[address, slots], |writer| {
+                self.keeping(index, &[address, slots], live, |writer| {
                     let scale = instruction.memory_index_scale();
                     let bytes = if base == Register::None { 4 } else { 0 };
-                    let memory = MemoryOperand::new(base, in_dex, scale, 0, bytes, false, Register::None);
-                    let lea = Instruction::with2(Opcode::Lea_r64_m, wide(address.0), memory);
+                    let memory =
+                        MemoryOperand::new(base, in_dex, scale, 0, bytes, false, Register::None);
+                    let lea = Instruction::with2(Opcode::Lea_r64_m, wide(address), memory);
                     writer.encode(lea);
-                    writer.emitter.load(slots.0, at::SLOTS);
-                    writer.emitter.store_at(slots.0, offset, address.0);
+                    writer.emitter.load(slots, at::SLOTS);
+                    writer.emitter.store_at(slots, offset, address);
                 });
             }
             Value::Vector(vector) => {
-                let [(slots, is_live)] = self.scratch(index, 0, live);
-                self.keeping(&[(slots, is_live)], |writer| {
+                let [slots] = self.scratch(index, 0, live);
+                self.keeping(index, &[slots], live, |writer| {
                     writer.emitter.load(slots, at::SLOTS);
-                    let number = vector.number() as u32;
-                    let vector = Register::YMM0 + number;
+                    let vector = Register::YMM0 + vector.number() as u32;
                     let memory = MemoryOperand::with_base_displ(wide(slots), i64::from(offset));
-                    writer.encode(Instruction::with2(Opcode::VEX_Vmovdqu_ymmm256_ymm, memory, vector));
+                    writer.encode(Instruction::with2(
+                        Opcode::VEX_Vmovdqu_ymmm256_ymm,
+                        memory,
+                        vector,
+                    ));
                 });
             }
         }
     }
 
-    /// Does something with registers that have their values again afterwards.
-    fn keeping(&mut self, registers: &[(Gpr, bool)], write: impl FnOnce(&mut Writer)) {
-        let places = [SPILL_1, SPILL_2];
-        let kept = || registers.iter().zip(places).filter(|((_, is_live), _)| *is_live);
-        kept().for_each(|((register, _), place)| self.emitter.store(place, *register));
+    /// Does something with registers that have their values again afterwards, as far as the program
+    /// needs them.
+    fn keeping(
+        &mut self,
+        index: usize,
+        registers: &[Gpr],
+        live: &Liveness,
+        write: impl FnOnce(&mut Writer),
+    ) {
+        let mut kept = registers.to_vec();
+        kept.retain(|register| self.put_aside(index, *register, live));
         write(self);
-        kept().for_each(|((register, _), place)| self.emitter.load(*register, place));
+        kept.iter().for_each(|register| self.emitter.load(*register, at::spill(*register)));
     }
 
     /// Writes an instruction of ours; those are always encodable.
@@ -254,7 +294,11 @@ impl Writer {
         match instruction.mnemonic() {
             // mov eax, 7; mov edx, 0: what the program is told that there is.
             Mnemonic::Xgetbv => self.emitter.put(&[0xb8, 7, 0, 0, 0, 0xba, 0, 0, 0, 0]),
-            mnemonic if self.setting.has_wider_vectors && saves_vectors(mnemonic) => {
+            mnemonic
+                if self.setting.has_wider_vectors
+                    && saves_vectors(mnemonic)
+                    && !names_rax(instruction) =>
+            {
                 self.save_vectors(bytes);
             }
             _ if instruction.is_ip_rel_memory_operand() => self.move_relative(instruction),
@@ -264,11 +308,11 @@ impl Writer {
 
     /// State is saved and loaded as far as the program knows of it; the rest would run over its buffer.
     fn save_vectors(&mut self, bytes: &[u8]) {
-        self.emitter.store(SPILL_1, RAX);
+        self.emitter.store(at::spill(RAX), RAX);
         // pext eax, eax, 7: keeps the three lowest bits.
         self.emitter.constant(&[0xc4, 0xe2, 0x7a, 0xf5], 0, 7);
         self.emitter.put(bytes);
-        self.emitter.load(RAX, SPILL_1);
+        self.emitter.load(RAX, at::spill(RAX));
     }
 
     /// An instruction that names memory by its distance to itself, which is another here; through a
@@ -280,10 +324,10 @@ impl Writer {
         }
         drop(self.encoder.take_buffer());
         let far = free_register(instruction);
-        self.emitter.store(SPILL_3, far);
+        self.emitter.store(at::spill(far), far);
         self.emitter.set(far, instruction.ip_rel_memory_address());
         self.encode(Ok(through(instruction, far)));
-        self.emitter.load(far, SPILL_3);
+        self.emitter.load(far, at::spill(far));
     }
 
     fn link(&mut self, opcode: &[u8], to: u64) {
@@ -320,12 +364,14 @@ impl Writer {
                 self.link(&[0xe9], to);
             }
             End::Special => self.emitter.leave(leave::SPECIAL, id, self.setting.leave),
-            End::JumpsThrough | End::CallsThrough | End::Returns => self.indirect(plan.end, last, after),
+            End::JumpsThrough | End::CallsThrough | End::Returns => {
+                self.indirect(plan.end, last, after)
+            }
         }
     }
 
     fn indirect(&mut self, end: End, last: &Instruction, after: u64) {
-        self.emitter.store(SPILL_0, RCX);
+        self.emitter.store(at::spill(RCX), RCX);
         match end {
             End::Returns => {
                 // pop rcx; lea rsp, [rsp + what it drops]
@@ -374,8 +420,8 @@ impl Writer {
         let second = self.setting.second[self.mode as usize];
         let emitter = &mut self.emitter;
         // Of all registers these are needed least behind a call or a return.
-        emitter.store(SPILL_1, R10);
-        emitter.store(SPILL_2, R11);
+        emitter.store(at::spill(R10), R10);
+        emitter.store(at::spill(R11), R11);
         emitter.store(at::PC, RCX);
         // movzx r10d, cx; lea r10, [r10 * 4]: a set has four words.
         emitter.put(&[0x44, 0x0f, 0xb7, 0xd1, 0x4e, 0x8d, 0x14, 0x95, 0, 0, 0, 0]);
@@ -407,9 +453,9 @@ const ADD_R11_TO_RCX: [u8; 4] = [0x4a, 0x8d, 0x0c, 0x19];
 /// To the code in R10, with the program's registers.
 fn go(emitter: &mut Emitter) {
     emitter.store(at::TARGET, R10);
-    emitter.load(R11, SPILL_2);
-    emitter.load(R10, SPILL_1);
-    emitter.load(RCX, SPILL_0);
+    emitter.load(R11, at::spill(R11));
+    emitter.load(R10, at::spill(R10));
+    emitter.load(RCX, at::spill(RCX));
     emitter.jump_through(at::TARGET);
 }
 
@@ -421,9 +467,9 @@ pub(crate) fn second_look(base: u64, mode: Mode, leave: u64) -> Vec<u8> {
     emitter.load_table(R11, table + 16);
     emitter.put(&ADD_R11_TO_RCX);
     let hit = emitter.jump_if_rcx_is_0();
-    emitter.load(R11, SPILL_2);
-    emitter.load(R10, SPILL_1);
-    emitter.load(RCX, SPILL_0);
+    emitter.load(R11, at::spill(R11));
+    emitter.load(R10, at::spill(R10));
+    emitter.load(RCX, at::spill(RCX));
     emitter.leave(self::leave::INDIRECT, 0, leave);
     emitter.land(hit);
     emitter.load_table(R10, table + 24);
@@ -442,6 +488,11 @@ fn saves_vectors(mnemonic: Mnemonic) -> bool {
     ) || matches!(mnemonic, M::Xrstor | M::Xrstor64)
 }
 
+/// Whether an instruction finds its memory by RAX.
+fn names_rax(instruction: &Instruction) -> bool {
+    [instruction.memory_base(), instruction.memory_index()].map(gpr).contains(&Some(RAX))
+}
+
 fn wide(register: Gpr) -> Register {
     Register::RAX + u32::from(register.0)
 }
@@ -450,7 +501,8 @@ fn wide(register: Gpr) -> Register {
 fn free_register(instruction: &Instruction) -> Gpr {
     let mut factory = InstructionInfoFactory::new();
     let used = factory.info(instruction).used_registers();
-    let is_free = |register: &u8| !used.iter().any(|one| gpr(one.register()) == Some(Gpr(*register)));
+    let is_free =
+        |register: &u8| !used.iter().any(|one| gpr(one.register()) == Some(Gpr(*register)));
     (0..16).filter(|register| *register != RSP.0).find(is_free).map_or(RAX, Gpr)
 }
 
