@@ -28,6 +28,16 @@ const FORGET_FAR: u64 = 1 << 21;
 /// Caches with what lies behind them, and predictors.
 pub(crate) type Units = (Memory, Predictor);
 
+/// Where the code is, and was.
+#[derive(Clone, Debug)]
+struct Passed {
+    /// The line at hand.
+    line: u64,
+    /// The lines entered last, as a ring, and how many were entered since they were told.
+    ring: Box<[u64; PASSED]>,
+    passes: usize,
+}
+
 /// The units of one thread, and what they need of the program.
 #[derive(Clone, Debug)]
 pub struct Warmer {
@@ -39,10 +49,7 @@ pub struct Warmer {
     main: Follower,
     /// One that may have heard less, for comparison.
     second: Option<Box<Follower>>,
-    line: u64,
-    /// The lines of code entered last, as a ring, and how many were entered since they were told.
-    passed: Box<[u64; PASSED]>,
-    passes: usize,
+    code: Passed,
     instructions: u64,
     /// Lines of data, and of code, that were reached a short while before.
     reached: Reached,
@@ -72,9 +79,7 @@ impl Warmer {
             memory,
             main: Follower::new(predictor),
             second: None,
-            line: u64::MAX,
-            passed: Box::new([0; PASSED]),
-            passes: 0,
+            code: Passed { line: u64::MAX, ring: Box::new([0; PASSED]), passes: 0 },
             instructions: 0,
             reached: Reached::default(),
             reached_code: Reached::default(),
@@ -109,7 +114,7 @@ impl Warmer {
     pub(crate) fn skip(&mut self) {
         self.lose_open();
         self.lose_second_open();
-        self.line = u64::MAX;
+        self.code.line = u64::MAX;
         self.forget_reached();
     }
 
@@ -132,9 +137,9 @@ impl Warmer {
     /// Tells the addresses of the lines of code that were entered since the last time, the newest
     /// last; of very many only those.
     pub(crate) fn tell_passed(&mut self, tell: impl FnOnce(&mut dyn Iterator<Item = u64>)) {
-        let (shift, passes) = (self.memory.line_shift(), std::mem::take(&mut self.passes));
+        let (shift, passes) = (self.memory.line_shift(), std::mem::take(&mut self.code.passes));
         let latest = passes.saturating_sub(PASSED)..passes;
-        tell(&mut latest.map(|k| self.passed[k % PASSED] << shift));
+        tell(&mut latest.map(|k| self.code.ring[k % PASSED] << shift));
     }
 
     /// Lines that ran past unseen reach the outer caches.
@@ -287,69 +292,78 @@ impl Warmer {
     }
 
     #[inline]
-    fn fetch(&mut self, first: u64, more_lines: u8) {
-        let line = first >> self.memory.line_shift();
-        if line != self.line {
-            self.fetch_line(line);
+    fn warm<const USUAL: bool>(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
+        let Some(outline) = self.outlines.get(id.0 as usize) else { return };
+        if ran == 0 || outline.count == 0 {
+            return;
         }
-        if more_lines != 0 {
-            self.fetch_more(line, more_lines);
-        }
-    }
-
-    fn fetch_more(&mut self, line: u64, more_lines: u8) {
-        for more in 1..=u64::from(more_lines) {
-            self.fetch_line(line.saturating_add(more));
-        }
-    }
-
-    #[inline]
-    fn fetch_line(&mut self, line: u64) {
-        let shift = self.memory.line_shift();
-        self.line = line;
-        self.passed[self.passes % PASSED] = line;
-        self.passes += 1;
-        if !self.memory.plain_code(line << shift) {
-            self.memory.code::<false>(line << shift, 0);
-        }
-    }
-
-    #[inline]
-    fn touch_all(&mut self, outline: &Outline, accesses: &[Access]) {
+        self.main.follow(outline.first);
+        self.code.fetch::<USUAL>(&mut self.memory, outline.first, outline.more_lines);
         let start = outline.offsets as usize;
         let offsets = self.offsets.get(start..start + usize::from(outline.count));
-        let offsets = offsets.unwrap_or_default();
-        let mut left = accesses;
-        while let [access, after @ ..] = left {
-            let place = access.instruction;
-            let pc = outline.at(offsets.get(usize::from(place)).copied().unwrap_or(0));
-            if after.first().is_some_and(|next| next.instruction == place) {
-                let mine = Accesses::of(&mut left, place);
-                touch_often(&mut self.memory, pc, mine);
-            } else {
-                left = after;
-                let size = u64::from(access.size);
-                touch(&mut self.memory, pc, access.address, size, access.is_store);
-            }
+        let place = Code { first: outline.first, offsets: offsets.unwrap_or_default() };
+        touch_all::<USUAL>(&mut self.memory, place, accesses);
+        self.instructions += u64::from(ran.min(outline.count));
+        self.main.open(outline, ran);
+    }
+}
+
+impl Passed {
+    #[inline]
+    fn fetch<const USUAL: bool>(&mut self, memory: &mut Memory, first: u64, more_lines: u8) {
+        let line = first >> memory.line_shift_if::<USUAL>();
+        if line != self.line {
+            self.enter::<USUAL>(memory, line);
         }
+        if more_lines != 0 {
+            self.fetch_more::<USUAL>(memory, line, more_lines);
+        }
+    }
+
+    fn fetch_more<const USUAL: bool>(&mut self, memory: &mut Memory, line: u64, more_lines: u8) {
+        for more in 1..=u64::from(more_lines) {
+            self.enter::<USUAL>(memory, line.saturating_add(more));
+        }
+    }
+
+    #[inline]
+    fn enter<const USUAL: bool>(&mut self, memory: &mut Memory, line: u64) {
+        self.line = line;
+        self.ring[self.passes % PASSED] = line;
+        self.passes += 1;
+        memory.warm_code::<USUAL>(line);
+    }
+}
+
+/// Where a block's instructions lie.
+#[derive(Clone, Copy)]
+struct Code<'a> {
+    first: u64,
+    offsets: &'a [u16],
+}
+
+impl Code<'_> {
+    #[inline]
+    fn pc(self, place: u16) -> u64 {
+        let offset = self.offsets.get(usize::from(place)).copied().unwrap_or(0);
+        self.first.wrapping_add(u64::from(offset))
     }
 }
 
 #[inline]
-fn touch(memory: &mut Memory, pc: u64, address: u64, size: u64, is_store: bool) {
-    let is_done = match is_store {
-        true => memory.plain_store(address, size),
-        false => memory.plain_load::<false>(pc, address, size, 0),
-    };
-    if !is_done {
-        touch_slowly(memory, pc, address, size, is_store);
+fn touch_all<const USUAL: bool>(memory: &mut Memory, code: Code<'_>, accesses: &[Access]) {
+    let mut left = accesses;
+    while let [access, after @ ..] = left {
+        let place = access.instruction;
+        if after.first().is_some_and(|next| next.instruction == place) {
+            let mine = Accesses::of(&mut left, place);
+            touch_often(memory, code.pc(place), mine);
+        } else {
+            left = after;
+            let Access { address, size, is_store, .. } = *access;
+            memory.warm_data::<USUAL>(code.pc(place), address, u64::from(size), is_store);
+        }
     }
-}
-
-/// What hits nothing at once, kept out of the way of what does.
-#[inline(never)]
-fn touch_slowly(memory: &mut Memory, pc: u64, address: u64, size: u64, is_store: bool) {
-    memory.data::<false>(pc, address, size, is_store, 0);
 }
 
 /// An instruction that touched memory more than once: pieces are joined as a core joins them,
@@ -357,10 +371,10 @@ fn touch_slowly(memory: &mut Memory, pc: u64, address: u64, size: u64, is_store:
 #[inline(never)]
 fn touch_often(memory: &mut Memory, pc: u64, mut mine: Accesses<'_>) {
     while let Some(piece) = mine.next(false) {
-        touch(memory, pc, piece.address, piece.size, false);
+        memory.warm_data::<false>(pc, piece.address, piece.size, false);
     }
     while let Some(piece) = mine.next(true) {
-        touch(memory, pc, piece.address, piece.size, true);
+        memory.warm_data::<false>(pc, piece.address, piece.size, true);
     }
 }
 
@@ -375,16 +389,10 @@ impl CoreListener for Warmer {
 
     #[inline]
     fn executed(&mut self, id: BlockId, ran: u16, accesses: &[Access]) {
-        let Some(&outline) = self.outlines.get(id.0 as usize) else { return };
-        if ran == 0 || outline.count == 0 {
-            return;
+        match self.memory.is_usual() {
+            true => self.warm::<true>(id, ran, accesses),
+            false => self.warm::<false>(id, ran, accesses),
         }
-        self.main.follow(outline.first);
-        self.fetch(outline.first, outline.more_lines);
-        self.touch_all(&outline, accesses);
-        let ran = ran.min(outline.count);
-        self.instructions += u64::from(ran);
-        self.main.open(outline, ran);
     }
 
     fn interrupted(&mut self) {

@@ -17,6 +17,8 @@
 const EMPTY: u64 = u64::MAX;
 /// Sets up to this wide keep their order in a word.
 const NARROW: usize = 16;
+/// Ways that sets most often have.
+const USUAL: usize = 8;
 /// Low bits by which wide sets count what they hold, as a mask.
 const HELD_MASK: u64 = 1023;
 /// Low bits of a stamp that tell the way, and their mask.
@@ -43,7 +45,8 @@ pub struct Cache<V> {
     values: Vec<V>,
     /// The ways of each narrow set, newest first.
     orders: Vec<u64>,
-    /// When each place of wide sets was used last, with its way in the low bits, and the latest of all.
+    /// When each place of wide sets was used last, with its way in the low bits, and the latest of all,
+    /// above those bits too.
     stamps: Vec<u64>,
     latest: u64,
     /// How many numbers wide sets hold, by low bits.
@@ -72,7 +75,7 @@ impl<V: Copy + Default> Cache<V> {
             values: vec![V::default(); places],
             orders: if is_narrow { vec![IN_ORDER; sets as usize] } else { Vec::new() },
             stamps: if is_narrow { Vec::new() } else { unused(places, ways) },
-            latest: ways as u64,
+            latest: stamp(ways as u64, 0),
             held: if is_narrow { Vec::new() } else { vec![0; HELD_MASK as usize + 1] },
             hints: vec![0; hints],
             ways,
@@ -90,7 +93,7 @@ impl<V: Copy + Default> Cache<V> {
         if !self.stamps.is_empty() {
             self.stamps = unused(self.tags.len(), self.ways);
         }
-        self.latest = self.ways as u64;
+        self.latest = stamp(self.ways as u64, 0);
         self.held.fill(0);
         self.hints.fill(0);
     }
@@ -127,6 +130,9 @@ impl<V: Copy + Default> Cache<V> {
     #[inline]
     fn scan(&self, base: usize, number: u64) -> Option<usize> {
         let tags = &self.tags[base..base + self.ways];
+        if let Ok(tags) = <&[u64; USUAL]>::try_from(tags) {
+            return scan_usual(tags, number);
+        }
         let mut found = usize::MAX;
         for (way, &tag) in tags.iter().enumerate() {
             found = if tag == number { way } else { found };
@@ -169,10 +175,16 @@ impl<V: Copy + Default> Cache<V> {
         match self.orders.get_mut(set) {
             Some(order) if *order & 15 == way as u64 => {}
             Some(order) => *order = to_front(*order, way as u64),
-            None => {
-                self.latest += 1;
-                self.stamps[set * self.ways + way] = stamp(self.latest, way);
-            }
+            None => self.stamp_now(set * self.ways + way),
+        }
+    }
+
+    /// Stamps a place of a wide set, which keeps its way.
+    #[inline]
+    fn stamp_now(&mut self, place: usize) {
+        self.latest += 1 << WAY_BITS;
+        if let Some(stamp) = self.stamps.get_mut(place) {
+            *stamp = *stamp & WAY_MASK | self.latest;
         }
     }
 
@@ -197,6 +209,9 @@ impl<V: Copy + Default> Cache<V> {
     /// Makes the newest of its set what was found in a place and has not left it.
     #[inline]
     pub(super) fn renew_place(&mut self, at: Place) {
+        if self.orders.is_empty() {
+            return self.stamp_now(at.place as usize);
+        }
         self.renew(at.set as usize, at.place as usize - at.set as usize * self.ways);
     }
 
@@ -277,6 +292,13 @@ impl<V: Copy + Default> Cache<V> {
         }
         (left.0 != EMPTY).then_some(left)
     }
+}
+
+/// The same of a set of usual width, which the host compares at once.
+#[inline]
+fn scan_usual(tags: &[u64; USUAL], number: u64) -> Option<usize> {
+    let found = tags.iter().rev().fold(0_u32, |found, &tag| found << 1 | u32::from(tag == number));
+    (found != 0).then_some(found.trailing_zeros() as usize)
 }
 
 /// Stamps of places that were never used: the last way of each set leaves first.

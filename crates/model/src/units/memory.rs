@@ -28,8 +28,8 @@ const ENTRY_SHIFT: u32 = 3;
 #[derive(Clone, Debug)]
 pub struct Memory {
     l1d: Cache<Line>,
-    /// The newest line of each set that is no guess, and whether it is dirty.
-    l1d_newest: Newest<(u64, bool)>,
+    /// The newest line of each set that is no guess, as `key` has it.
+    l1d_newest: Newest<u64>,
     l1i: Cache<Line>,
     /// The newest line of each set that is no guess.
     l1i_newest: Newest<u64>,
@@ -66,6 +66,17 @@ pub struct Memory {
 const TOGETHER: usize = 16;
 /// No line: lines are shifted addresses.
 const NO_LINE: u64 = u64::MAX;
+/// What lines and pages are on most machines, as powers of two: the host shifts by what it knows in
+/// fewer steps.
+const USUAL_LINE: u32 = 6;
+const USUAL_PAGE: u32 = 12;
+
+/// A line, and whether it is dirty, in a word: both are compared at once. Lines that a program touches
+/// have a bit to spare.
+#[inline]
+fn key(line: u64, is_dirty: bool) -> u64 {
+    line << 1 | u64::from(is_dirty)
+}
 
 fn cache(facts: &CacheFacts) -> Cache<Line> {
     let entries = u64::from(facts.size_kib) * 1024 / u64::from(facts.line_bytes);
@@ -89,7 +100,7 @@ impl Memory {
         let l3_bytes = caches.l3.as_ref().and_then(|l3| l3.bytes_per_cycle);
         let (l1d, l1i) = (cache(&caches.l1d), cache(&caches.l1i));
         Memory {
-            l1d_newest: Newest::new(l1d.sets(), (NO_LINE, false)),
+            l1d_newest: Newest::new(l1d.sets(), NO_LINE),
             l1d,
             l1i_newest: Newest::new(l1i.sets(), NO_LINE),
             l1i,
@@ -163,6 +174,24 @@ impl Memory {
         outcome
     }
 
+    /// Whether lines and pages are as usual, which `USUAL` says below.
+    #[inline]
+    pub(crate) fn is_usual(&self) -> bool {
+        self.line_shift == USUAL_LINE && self.page_shift == USUAL_PAGE
+    }
+
+    /// The power of two of a line's bytes, known to the host where it is as usual.
+    #[inline]
+    pub(crate) fn line_shift_if<const USUAL: bool>(&self) -> u32 {
+        self.shifts::<USUAL>().0
+    }
+
+    /// The powers of two of a line's and a page's bytes.
+    #[inline]
+    fn shifts<const USUAL: bool>(&self) -> (u32, u32) {
+        if USUAL { (USUAL_LINE, USUAL_PAGE) } else { (self.line_shift, self.page_shift) }
+    }
+
     /// A load within one line that hits TLB and first level with nothing on its way: true, and all
     /// is done that `data` would do. False leaves everything to `data`.
     #[inline]
@@ -178,12 +207,10 @@ impl Memory {
         if last != line || !self.dtlb.hits(address) {
             return false;
         }
-        if TIMED || !self.is_newest(line) {
-            let there = at + u64::from(self.l1d_cycles);
-            let is_plain = |state: &Line| (!TIMED || state.ready() <= there) && !state.is_guess();
-            let Some(state) = self.l1d.touch_if(line, is_plain) else { return false };
-            self.l1d_newest.note(line, (line, state.is_dirty()));
-        }
+        let there = at + u64::from(self.l1d_cycles);
+        let is_plain = |state: &Line| (!TIMED || state.ready() <= there) && !state.is_guess();
+        let Some(state) = self.l1d.touch_if(line, is_plain) else { return false };
+        self.l1d_newest.note(line, key(line, state.is_dirty()));
         self.follow_stride::<TIMED>(pc, address, line, at);
         true
     }
@@ -197,19 +224,64 @@ impl Memory {
         if last != line || !self.dtlb.hits(address) {
             return false;
         }
-        if self.l1d_newest.of(line) == Some((line, true)) {
-            return true;
-        }
         let Some(state) = self.l1d.touch_if(line, |state| !state.is_guess()) else { return false };
         state.write(true);
-        self.l1d_newest.note(line, (line, true));
+        self.l1d_newest.note(line, key(line, true));
         true
     }
 
-    /// Whether a line is the newest of its set in the first level and no guess.
+    /// Does what `data` does when nobody asks for the time, and takes the shortest way to it.
     #[inline]
-    fn is_newest(&self, line: u64) -> bool {
-        self.l1d_newest.of(line).is_some_and(|(newest, _)| newest == line)
+    pub(crate) fn warm_data<const USUAL: bool>(
+        &mut self,
+        pc: u64,
+        address: u64,
+        size: u64,
+        is_store: bool,
+    ) {
+        let (line_shift, page_shift) = self.shifts::<USUAL>();
+        let line = address >> line_shift;
+        if (address & ((1 << line_shift) - 1)) + size > 1 << line_shift {
+            return self.warm_split(pc, address, size, is_store);
+        }
+        if !self.dtlb.has(address >> page_shift) {
+            self.warm_page(address);
+        }
+        // Of a load, either will do.
+        let newest = self.l1d_newest.of(line) | u64::from(!is_store);
+        if newest != key(line, true) {
+            self.warm_older(line, is_store);
+        }
+        if !is_store {
+            self.follow_stride::<false>(pc, address, line, 0);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn warm_split(&mut self, pc: u64, address: u64, size: u64, is_store: bool) {
+        self.data::<false>(pc, address, size, is_store, 0);
+    }
+
+    /// Brings the translation that the first level lacks.
+    #[cold]
+    #[inline(never)]
+    fn warm_page(&mut self, address: u64) {
+        if self.dtlb.miss(address >> self.page_shift).walked {
+            self.walk::<false>(address, 0, 0);
+        }
+    }
+
+    /// Uses a line that is not known to be the newest of its set.
+    #[inline(never)]
+    fn warm_older(&mut self, line: u64, is_store: bool) {
+        let Some(state) = self.l1d.touch(line) else {
+            self.data_miss::<false>(line, is_store, 0);
+            return;
+        };
+        state.write(is_store);
+        self.counts.prefetches_useful += u64::from(state.ask());
+        self.l1d_newest.note(line, key(line, state.is_dirty()));
     }
 
     /// Reads the entry of the last table of a walk that has taken so many cycles besides. Returns
@@ -238,7 +310,7 @@ impl Memory {
         };
         state.write(is_store);
         let guessed = state.ask();
-        self.l1d_newest.note(line, (line, state.is_dirty()));
+        self.l1d_newest.note(line, key(line, state.is_dirty()));
         let wait = state.ready().saturating_sub(at);
         self.counts.prefetches_useful += u64::from(guessed);
         Outcome {
@@ -330,8 +402,8 @@ impl Memory {
     }
 
     fn fill_l1d(&mut self, line: u64, state: Line) {
-        let newest = if state.is_guess() { NO_LINE } else { line };
-        self.l1d_newest.note(line, (newest, state.is_dirty()));
+        let newest = if state.is_guess() { NO_LINE } else { key(line, state.is_dirty()) };
+        self.l1d_newest.note(line, newest);
         let Some((left, was)) = self.l1d.insert(line, state) else { return };
         self.counts.evictions_l1 += 1;
         self.counts.prefetches_useless += u64::from(was.is_guess());
@@ -357,7 +429,7 @@ impl Memory {
     }
 
     fn guess_l1d<const TIMED: bool>(&mut self, line: u64, at: u64) {
-        if self.is_newest(line) || self.l1d.peek(line).is_some() {
+        if self.l1d_newest.of(line) >> 1 == line || self.l1d.peek(line).is_some() {
             return;
         }
         self.counts.prefetches_l1 += 1;

@@ -14,6 +14,7 @@
 pub(super) struct Newest<K> {
     slots: Vec<K>,
     mask: u64,
+    none: K,
 }
 
 impl<K: Copy> Newest<K> {
@@ -21,13 +22,13 @@ impl<K: Copy> Newest<K> {
     /// that was used is the newest of its set, whichever that is.
     pub(super) fn new(sets: u64, none: K) -> Newest<K> {
         let slots = if sets.is_power_of_two() { sets } else { 1 };
-        Newest { slots: vec![none; slots as usize], mask: slots - 1 }
+        Newest { slots: vec![none; slots as usize], mask: slots - 1, none }
     }
 
     /// What was noted last of a number's set.
     #[inline]
-    pub(super) fn of(&self, number: u64) -> Option<K> {
-        self.slots.get((number & self.mask) as usize).copied()
+    pub(super) fn of(&self, number: u64) -> K {
+        self.slots.get((number & self.mask) as usize).copied().unwrap_or(self.none)
     }
 
     /// The newest of a number's set is this from now on.

@@ -35,12 +35,12 @@ struct Stride {
 /// Follows constant strides of single instructions.
 #[derive(Clone, Debug)]
 pub struct StridePrefetcher {
-    table: Vec<Stride>,
+    table: Box<[Stride; STRIDES]>,
 }
 
 impl Default for StridePrefetcher {
     fn default() -> StridePrefetcher {
-        StridePrefetcher { table: vec![Stride::default(); STRIDES] }
+        StridePrefetcher { table: Box::new([Stride::default(); STRIDES]) }
     }
 }
 

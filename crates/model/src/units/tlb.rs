@@ -16,8 +16,11 @@ pub struct Translation {
 
 /// No page: they are shifted addresses.
 const NO_PAGE: u64 = u64::MAX;
-/// Pages whose place is known without a search; a power of two.
-const NEAR: usize = 64;
+/// Pages whose place is known without a search; a power of two, and several times what a first level
+/// holds, so that few share a place.
+const NEAR: usize = 256;
+/// Pages that are told apart from afar, about what a first level holds; a power of two.
+const FAR: usize = 64;
 
 /// A page, and where the first level holds it.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +35,7 @@ struct Near {
 /// that it was used, and no more. Whoever leaves the buffer leaves these too.
 ///
 /// ```text
-/// near: page & 63 -> page and place      first: all pages, with the order of their use
+/// near: page & 255 -> page and place     first: all pages, with the order of their use
 /// ```
 #[derive(Clone, Debug)]
 pub struct Tlb {
@@ -43,7 +46,7 @@ pub struct Tlb {
     page_shift: u32,
     near: [Near; NEAR],
     /// Pages told from afar, the last of each low bits: about what the first level would hold.
-    far: [u64; NEAR],
+    far: [u64; FAR],
     /// Translations that the first level did not have.
     pub misses: u64,
 }
@@ -59,7 +62,7 @@ impl Tlb {
             walk_cycles: facts.walk_cycles,
             page_shift: facts.page_bytes.trailing_zeros(),
             near: [Near { page: NO_PAGE, place: Place::default() }; NEAR],
-            far: [NO_PAGE; NEAR],
+            far: [NO_PAGE; FAR],
             misses: 0,
         }
     }
@@ -77,7 +80,12 @@ impl Tlb {
     /// Whether the first level has an address; if so it is used, if not nothing changes.
     #[inline]
     pub fn hits(&mut self, address: u64) -> bool {
-        let page = address >> self.page_shift;
+        self.has(address >> self.page_shift)
+    }
+
+    /// The same of a page.
+    #[inline]
+    pub(super) fn has(&mut self, page: u64) -> bool {
         self.is_near(page) || self.is_held(page)
     }
 
@@ -100,8 +108,9 @@ impl Tlb {
         true
     }
 
+    /// Brings a page that the first level does not have.
     #[cold]
-    fn miss(&mut self, page: u64) -> Translation {
+    pub(super) fn miss(&mut self, page: u64) -> Translation {
         self.misses += 1;
         self.enter(page);
         let Some(second) = &mut self.second else {
@@ -133,7 +142,7 @@ impl Tlb {
     #[inline]
     pub fn refresh_far(&mut self, address: u64) -> bool {
         let page = address >> self.page_shift;
-        let told = &mut self.far[page as usize % NEAR];
+        let told = &mut self.far[page as usize % FAR];
         if *told == page {
             return false;
         }

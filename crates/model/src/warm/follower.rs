@@ -78,14 +78,14 @@ impl Follower {
     pub(super) fn pass(&mut self, outline: &Outline, ran: u16) {
         if ran > 0 && outline.count > 0 {
             self.follow(outline.first);
-            self.open(*outline, ran);
+            self.open(outline, ran);
         }
     }
 
     /// A block's branch is open, if it came so far.
     #[inline]
-    pub(super) fn open(&mut self, outline: Outline, ran: u16) {
-        self.open = outline;
+    pub(super) fn open(&mut self, outline: &Outline, ran: u16) {
+        self.open = *outline;
         if ran < outline.count {
             self.open.flow = Flow::Next;
         }

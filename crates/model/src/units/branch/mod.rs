@@ -148,7 +148,7 @@ impl Predictor {
     /// Remembers a target; tells how it was known.
     #[inline]
     fn learn_target(&mut self, pc: u64, target: u64) -> Known {
-        if self.newest.of(pc) == Some((pc, target)) {
+        if self.newest.of(pc) == (pc, target) {
             return Known::AtOnce;
         }
         self.learn_older(pc, target)

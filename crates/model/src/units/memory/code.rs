@@ -39,7 +39,40 @@ impl Memory {
     #[inline]
     pub fn plain_code(&mut self, pc: u64) -> bool {
         let line = pc >> self.line_shift;
-        self.l1i_newest.of(line) == Some(line) && self.itlb.hits(pc)
+        self.l1i_newest.of(line) == line && self.itlb.hits(pc)
+    }
+
+    /// Does what `code` does with a line when nobody asks for the time, and takes the shortest way to it.
+    #[inline]
+    pub(crate) fn warm_code<const USUAL: bool>(&mut self, line: u64) {
+        let (line_shift, page_shift) = self.shifts::<USUAL>();
+        let page = line << line_shift >> page_shift;
+        if !self.itlb.has(page) {
+            self.warm_code_page(page);
+        }
+        if self.l1i_newest.of(line) != line {
+            self.warm_older_code(line);
+        }
+    }
+
+    /// Brings the translation that the first level lacks.
+    #[cold]
+    #[inline(never)]
+    fn warm_code_page(&mut self, page: u64) {
+        if self.itlb.miss(page).walked {
+            self.walk::<false>(page << self.page_shift, 0, 0);
+        }
+    }
+
+    /// Uses a line that is not known to be the newest of its set.
+    #[inline(never)]
+    fn warm_older_code(&mut self, line: u64) {
+        let Some(state) = self.l1i.touch(line) else {
+            self.code_miss::<false>(line, 0);
+            return;
+        };
+        state.ask();
+        self.l1i_newest.note(line, line);
     }
 
     #[inline(never)]

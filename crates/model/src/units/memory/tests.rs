@@ -218,3 +218,38 @@ fn what_is_known_to_change_nothing_leaves_what_the_slow_way_leaves() {
         assert_eq!(quick.translation_misses(), slow.translation_misses());
     }
 }
+
+#[test]
+fn warming_by_the_shortest_way_leaves_what_the_long_way_leaves() {
+    for (name, seed) in [("zen4", 4), ("icelake-server", 5), ("icost-table6", 6)] {
+        let machine = Machine::named(name).unwrap();
+        let (mut quick, mut slow) = (Memory::new(&machine), Memory::new(&machine));
+        let mut dice = crate::testing::Dice::new(seed);
+        let mut at = 0;
+        for step in 0..120_000_u64 {
+            // Mostly near where it was, sometimes on or far; a stride now and then.
+            at = match dice.next() % 16 {
+                0 => dice.next() % (1 << 19),
+                1..4 => at + 64,
+                4 => at ^ 0x1000,
+                _ => at,
+            };
+            let address = at % (1 << 19) + dice.next() % 64;
+            let (size, is_store, pc) = (1 << (dice.next() % 4), step % 3 == 0, dice.next() % 8);
+            let is_code = dice.next().is_multiple_of(6);
+            if is_code {
+                quick.warm_code::<false>(address >> quick.line_shift);
+                slow.code::<false>(address, 0);
+                continue;
+            }
+            match quick.is_usual() {
+                true => quick.warm_data::<true>(pc, address, size, is_store),
+                false => quick.warm_data::<false>(pc, address, size, is_store),
+            }
+            slow.data::<false>(pc, address, size, is_store, 0);
+            assert_eq!(quick.counts, slow.counts, "{name}, step {step}");
+        }
+        assert_eq!(held(&quick), held(&slow), "{name}");
+        assert_eq!(quick.translation_misses(), slow.translation_misses());
+    }
+}
