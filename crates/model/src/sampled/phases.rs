@@ -263,7 +263,8 @@ impl SampledCore {
         let variance = (allowed / deviations * cycles.rate).powi(2) * judged;
         let missed = cycles.lately.max(cycles.throughout / CALM).max(variance / 1e3);
         let may_be = 2.0 * variance / missed * self.instructions as f64;
-        let most = longest(self.instructions).min(self.plan.stratum_max_instructions);
+        let used = spread / allowed;
+        let most = longest(self.instructions, used).min(self.plan.stratum_max_instructions);
         let least = self.plan.stratum_instructions;
         self.about = (may_be as u64).min(most).max(least);
     }

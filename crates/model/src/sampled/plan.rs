@@ -46,16 +46,22 @@ const STRATA_LEAST: u64 = 128;
 /// slow as the rest would alone make its interval too wide. Windows are dear only where much is
 /// skipped between them, so that strata reach the usual share as a run grows long.
 const DENSER: f64 = 4.0;
+/// The part of what is allowed from which on a run is not calm at all.
+const USED_MUCH: f64 = 0.5;
 /// Instructions that are a short run.
 const SHORT: f64 = 50e6;
 
-/// How long a stratum may be after so many instructions.
+/// How long a stratum may be after so many instructions, given how much of what the error asked for
+/// allows the windows so far have used up. A run that has used little is calm: a window of it that is
+/// four times as slow as the rest would not make its interval too wide.
 ///
 /// ```text
 /// part of what ran:  1/512 until 50 million, then as √n, 1/128 from 800 million on
+/// of a calm run:     1/128 throughout
 /// ```
-pub(super) fn longest(instructions: u64) -> u64 {
-    let denser = (DENSER * (SHORT / instructions.max(1) as f64).sqrt()).clamp(1.0, DENSER);
+pub(super) fn longest(instructions: u64, used: f64) -> u64 {
+    let denser = DENSER * (SHORT / instructions.max(1) as f64).sqrt();
+    let denser = denser.min(DENSER * used / USED_MUCH).clamp(1.0, DENSER);
     (instructions as f64 / (STRATA_LEAST as f64 * denser)) as u64
 }
 
@@ -174,6 +180,7 @@ mod tests {
 
     #[test]
     fn strata_are_a_smaller_part_of_a_short_run() {
+        let longest = |instructions| super::longest(instructions, 1.0);
         assert_eq!(longest(0), 0);
         assert_eq!(longest(51_200_000 / 2), 50_000);
         assert_eq!(longest(200_000_000), 200_000_000 / 256, "four times as long, half as dense");
@@ -181,5 +188,12 @@ mod tests {
         assert_eq!(longest(12_800_000_000), 100_000_000);
         let grows = (1..2000).map(|k| longest(k * 1_000_000)).is_sorted();
         assert!(grows, "what may be long stays so");
+    }
+
+    #[test]
+    fn strata_of_a_calm_run_are_longer() {
+        let parts = [0.0, 0.125, 0.25, 0.5, 1.0].map(|used| 51_200_000 / longest(51_200_000, used));
+        assert_eq!(parts, [128, 128, 256, 505, 505]);
+        assert_eq!(longest(800_000_000, 0.0), longest(800_000_000, 1.0));
     }
 }
