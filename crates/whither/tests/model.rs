@@ -160,6 +160,35 @@ fn a_compiler_is_followed_into_its_parts() {
     assert!(programs.contains("/cc1\"") && programs.contains("as\""), "{programs}");
 }
 
+/// They show the program the same processor, so that it takes the same ways; what the kernel and the
+/// engine hand it at its start differs a little.
+#[test]
+fn both_engines_tell_almost_the_same_instructions() {
+    let with = |engine: &str| {
+        let output = whither(&[
+            "count",
+            "--json",
+            "--hottest",
+            "0",
+            "--engine",
+            engine,
+            "--",
+            "sort",
+            "/dev/null",
+        ]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.code() == Some(125) {
+            eprintln!("skipped: {said}");
+            return None;
+        }
+        let report: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+        report["run"]["instructions"].as_u64()
+    };
+    let (Some(native), Some(qemu)) = (with("native"), with("qemu")) else { return };
+    // A routine chosen otherwise would make thousands.
+    assert!(native > 50_000 && native.abs_diff(qemu) < 1000, "{native} {qemu}");
+}
+
 /// What a refused program gets: its status and the one sentence.
 fn refused(program: &str) -> (Option<i32>, String) {
     refusal(&["--machine", "zen4", "--", program], None)
