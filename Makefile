@@ -19,16 +19,18 @@ help:
 	@echo "make install  binary, manual pages, completions, event-set library and header under PREFIX (/usr/local)"
 
 # What is compressed is a piece of this program itself: a real file, and always there. The modelled
-# half is added where there is a qemu-user with plugins; `whither doctor` says so where there is not.
+# half is added where there is an engine; `whither doctor` says so where there is not.
 run:
 	@tools/need build model
 	$(CARGO) build --release -p whither
 	@if target/release/whither doctor --json | grep -q '"key":"engine","what":"[^"]*","state":"works"'; then model=--model; fi; \
 	set -x; head -c 1000000 target/release/whither | target/release/whither run $$model -- gzip -9 > /dev/null
 
+# The tracer's own tests run twice, under each engine: both must tell the same.
 test:
 	@tools/need build test
 	$(CARGO) test --workspace
+	WHITHER_ENGINE=qemu $(CARGO) test -p tracer
 
 check:
 	$(CARGO) fmt --all --check

@@ -29,6 +29,7 @@ pub fn text(row: &PageRow, result: &RowResult, size: &str, width: usize) -> Stri
 fn sections(row: &PageRow, result: &RowResult, size: &str) -> Vec<Section> {
     let mut sections = Vec::new();
     let beside = beside(row, result);
+    let size = result.size.unwrap_or(size);
     if !beside.rows.is_empty() {
         sections.push(Section {
             key: "figures",

@@ -50,6 +50,8 @@ pub struct RowResult {
     pub detail: Table,
     /// What the detail's numbers are and where they come from.
     pub caption: String,
+    /// The size of its inputs, where the row chooses that itself.
+    pub size: Option<&'static str>,
     /// Drawings.
     pub plots: Vec<Plot>,
     /// What a reader must know to judge the numbers.
@@ -117,7 +119,7 @@ impl RowResult {
             "goal": goal,
             "met": self.met(row),
             "detail": self.detail_json(),
-            "size": size,
+            "size": self.size.unwrap_or(size),
             "notes": self.notes,
             "wrong": self.wrong,
             "run": run,

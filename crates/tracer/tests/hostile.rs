@@ -1,4 +1,4 @@
-//! Damaged results and traces never bring the reader down. No QEMU is needed.
+//! Damaged results and traces never bring the reader down. No engine is needed.
 
 #![allow(clippy::unwrap_used, reason = "a failure here is the test failing")]
 

@@ -80,7 +80,7 @@ fn every_command_gets_a_manual_page() {
 
 #[test]
 fn mistakes_get_one_sentence_and_the_right_status() {
-    let cases: [(&[&str], i32, &str); 23] = [
+    let cases: [(&[&str], i32, &str); 25] = [
         (&["docter"], 2, "'doctor'"),
         (&["list", "evnts"], 2, "'events'"),
         (&[], 2, "Usage"),
@@ -91,6 +91,8 @@ fn mistakes_get_one_sentence_and_the_right_status() {
         (&["run", "-o", "/no/such/folder/x", "true"], 125, "the program was not started"),
         (&["run", "no-such-program-here"], 127, "no program 'no-such-program-here'"),
         (&["run", "/etc/passwd"], 126, "not executable"),
+        (&["run", "--engine", "qemu", "true"], 125, "--model"),
+        (&["model", "--engine", "quemu", "true"], 125, "'qemu'"),
         (&["stat"], 125, "PROGRAM"),
         (&["stat", "-e", "cylces", "true"], 125, "did you mean 'cycles'?"),
         (&["stat", "-e", "{cycles", "true"], 125, "no partner"),

@@ -317,7 +317,7 @@ fn count_is_exact() {
         place.run(&["--json", "count", "--hottest", "2", "--", place.program.to_str().unwrap()]);
     if output.status.code() == Some(125) {
         assert!(stderr(&output).to_lowercase().contains("qemu"), "{}", stderr(&output));
-        eprintln!("skipped: there is no emulator");
+        eprintln!("skipped: there is no engine");
         return;
     }
     let view: Value = serde_json::from_str(stderr(&output).lines().last().unwrap()).unwrap();

@@ -86,7 +86,7 @@ fn bad_input_gets_one_sentence() {
     assert!(words.contains("/no/such/trace"), "{words}");
 }
 
-/// Whether qemu-user with plugins is here.
+/// Whether there is an engine: our own, or qemu-user with plugins.
 fn can_model() -> bool {
     let doctor = json(&["doctor", "--json"]);
     let engine = doctor["abilities"].as_array().unwrap().iter().find(|a| a["key"] == "engine");

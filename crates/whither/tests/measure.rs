@@ -27,7 +27,7 @@ fn can_model() -> bool {
     let engine = doctor["abilities"].as_array().unwrap().iter().find(|a| a["key"] == "engine");
     let works = engine.unwrap()["state"] == "works";
     if !works {
-        eprintln!("skipped: no qemu-user with plugins");
+        eprintln!("skipped: there is no engine");
     }
     works
 }

@@ -11,7 +11,7 @@ fn whither(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_whither")).args(arguments).output().unwrap()
 }
 
-/// Whether qemu-user with plugins is here.
+/// Whether there is an engine: our own, or qemu-user with plugins.
 fn can_model() -> bool {
     let doctor: Value = serde_json::from_slice(&whither(&["doctor", "--json"]).stdout).unwrap();
     let engine = doctor["abilities"].as_array().unwrap().iter().find(|a| a["key"] == "engine");
@@ -150,7 +150,7 @@ fn a_compiler_is_followed_into_its_parts() {
     let source = folder.0.join("x.c");
     std::fs::write(&source, "int main(void) { return 0; }\n").unwrap();
     if !can_model() || Command::new("gcc").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no gcc or no qemu-user");
+        eprintln!("skipped: there is no gcc or no engine");
         return;
     }
     let object = folder.0.join("x.o");
@@ -160,10 +160,43 @@ fn a_compiler_is_followed_into_its_parts() {
     assert!(programs.contains("/cc1\"") && programs.contains("as\""), "{programs}");
 }
 
+/// They show the program the same processor, so that it takes the same ways; what the kernel and the
+/// engine hand it at its start differs a little.
+#[test]
+fn both_engines_tell_almost_the_same_instructions() {
+    let with = |engine: &str| {
+        let output = whither(&[
+            "count",
+            "--json",
+            "--hottest",
+            "0",
+            "--engine",
+            engine,
+            "--",
+            "sort",
+            "/dev/null",
+        ]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.code() == Some(125) {
+            eprintln!("skipped: {said}");
+            return None;
+        }
+        let report: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+        report["run"]["instructions"].as_u64()
+    };
+    let (Some(native), Some(qemu)) = (with("native"), with("qemu")) else { return };
+    // A routine chosen otherwise would make thousands.
+    assert!(native > 50_000 && native.abs_diff(qemu) < 1000, "{native} {qemu}");
+}
+
 /// What a refused program gets: its status and the one sentence.
-fn refused(program: &str, path: Option<&str>) -> (Option<i32>, String) {
+fn refused(program: &str) -> (Option<i32>, String) {
+    refusal(&["--machine", "zen4", "--", program], None)
+}
+
+fn refusal(arguments: &[&str], path: Option<&str>) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_whither"));
-    command.args(["model", "--machine", "zen4", "--", program]);
+    command.arg("model").args(arguments);
     if let Some(path) = path {
         command.env("PATH", path);
     }
@@ -202,18 +235,26 @@ fn what_cannot_be_modelled_gets_one_sentence_and_the_status_that_env_gives() {
         ("script", b"#!/no/such/interpreter\n".to_vec(), 127, "/no/such/interpreter"),
     ];
     for (name, bytes, status, words) in cases {
-        let (code, said) = refused(&put(name, &bytes), None);
+        let (code, said) = refused(&put(name, &bytes));
         assert_eq!(code, Some(status), "{name}: {said}");
         assert!(said.contains(words), "{name}: {said}");
     }
-    let (code, said) = refused("/no/such/program", None);
+    let (code, said) = refused("/no/such/program");
     assert_eq!((code, said.contains("no such program")), (Some(127), true), "{said}");
-    // No qemu at all, and one that knows no plugins.
-    let empty = folder.0.to_str().unwrap();
-    let (code, said) = refused("/bin/true", Some(empty));
+}
+
+#[test]
+fn who_asks_for_qemu_is_told_what_is_wrong_with_it() {
+    let folder = Folder::new("qemu");
+    let path = folder.0.to_str().unwrap();
+    let without =
+        || refusal(&["--machine", "zen4", "--engine", "qemu", "--", "/bin/true"], Some(path));
+    let (code, said) = without();
     assert_eq!((code, said.contains("not installed")), (Some(125), true), "{said}");
-    put("qemu-x86_64", b"#!/bin/sh\necho usage\nexit 1\n");
-    let (code, said) = refused("/bin/true", Some(empty));
+    let qemu = folder.0.join("qemu-x86_64");
+    std::fs::write(&qemu, "#!/bin/sh\necho usage\nexit 1\n").unwrap();
+    std::fs::set_permissions(&qemu, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (code, said) = without();
     assert_eq!((code, said.contains("without plugins")), (Some(125), true), "{said}");
 }
 
@@ -286,7 +327,7 @@ fn a_second_run_finds_the_same_input_and_its_output_is_dropped() {
 }
 
 #[test]
-fn a_recorded_trace_gives_the_same_counts_without_qemu() {
+fn a_recorded_trace_gives_the_same_counts_without_an_engine() {
     if !can_model() {
         return;
     }

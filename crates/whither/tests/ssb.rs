@@ -48,6 +48,8 @@ fn causes_and_the_rest_add_up_in_every_interval_and_the_status_is_the_programs()
     let mut whole = 0;
     for line in intervals {
         assert_eq!(line["interval"]["source"], "modelled");
+        // sh, or what it is a link to; never a library.
+        assert!(line["interval"]["program"].as_str().unwrap().ends_with("sh"), "{line}");
         let rows = line["causes"].as_array().unwrap();
         // Seven causes, the rest, and what of it nobody claims.
         assert_eq!(rows.len(), 9);

@@ -1,7 +1,7 @@
 //! MPX's loops on the modelled core, counted in full and by turns.
 //!
 //! ```text
-//! loops.c ──► QEMU ─┬► FastCore, one a thread ──► counts per 10,000 cycles ─┬─ sums: the truth
+//! loops.c ──► engine ┬► FastCore, one a thread ──► counts per 10,000 cycles ─┬─ sums: the truth
 //!                   │                                                       └─ turns ─► estimates
 //!                   └► the same with our switches' own misses (switched) ────── turns ─► estimates
 //! ```

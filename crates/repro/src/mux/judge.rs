@@ -201,7 +201,7 @@ pub fn each_program<T>(
     Ok((found, result))
 }
 
-/// The traces of the repository, for a form that needs no QEMU. They are short, so slices are.
+/// The traces of the repository, for a form that needs no engine. They are short, so slices are.
 pub const TRACES: [&str; 2] = ["applu", "art"];
 /// The slice of the traces' logs, and of turns on them.
 pub const TRACE_CYCLES: u64 = 500;

@@ -12,9 +12,9 @@ pub use host::{Bracketed, Kept, Pinned, bracketed, clock_hz, repeat};
 
 use crate::run::Wrap;
 
-/// What goes before a program so that the C library chooses the code it would choose under QEMU,
-/// which has no AVX-512.
-pub fn as_under_qemu() -> Wrap {
+/// What goes before a program so that the C library chooses the code it would choose under the tracer,
+/// whose engines show no AVX-512.
+pub fn as_traced() -> Wrap {
     const HIDDEN: &str = "-AVX512F,-AVX512VL,-AVX512BW,-AVX512DQ,-AVX512CD,-AVX512ER,-AVX512PF";
     let tunables = format!("GLIBC_TUNABLES=glibc.cpu.hwcaps={HIDDEN}");
     Wrap { words: vec!["/usr/bin/env".to_owned(), tunables], joined: false }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use store::{Database, EpochEntry};
 use vocab::ImageKind;
 
-use super::{as_under_qemu, clock_hz};
+use super::{as_traced, clock_hz};
 use crate::context::Context;
 use crate::peers::{file, our_binary};
 use crate::run::{self, Task, Wrap};
@@ -83,7 +83,7 @@ pub fn sampled(context: &Context, task: &Task) -> Result<Sampled, String> {
 }
 
 fn recording(context: &Context, streams: &Path, hertz: u64) -> Result<Wrap, String> {
-    let mut wrap = as_under_qemu();
+    let mut wrap = as_traced();
     let (whither, database) = (our_binary(context)?, file(streams, "native-samples"));
     let hertz = hertz.to_string();
     let words = [whither.as_str(), "record", "-e", EVENT, "-F", &hertz, "-o", &database, "--"];

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use tracer::launch::EngineChoice;
+
 use super::{Peer, file, words};
 use crate::context::Context;
 use crate::machine::version_of;
@@ -18,7 +20,12 @@ pub(super) struct Ours;
 /// whither is not beside this executable.
 pub fn modelled(context: &Context, options: &[&str], scratch: &Path) -> Result<Wrap, String> {
     let (binary, report) = (binary(context)?, file(scratch, "report"));
-    let mut all = vec![binary.as_str(), "model", "--json", "-o", &report];
+    // Named, because programs are run without our environment, where the choice may be made.
+    let engine = match EngineChoice::best() {
+        EngineChoice::Qemu(_) => "qemu",
+        _ => "native",
+    };
+    let mut all = vec![binary.as_str(), "model", "--engine", engine, "--json", "-o", &report];
     all.extend(options);
     all.push("--");
     Ok(words(&all))

@@ -56,7 +56,7 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
     Ok(result)
 }
 
-/// The same on the traces of the repository, so that no QEMU is needed.
+/// The same on the traces of the repository, so that no engine is needed.
 pub(super) fn smoke(context: &Context) -> Result<RowResult, String> {
     let mut found = Vec::new();
     for name in TRACES {

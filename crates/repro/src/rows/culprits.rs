@@ -74,7 +74,7 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
     Ok(result)
 }
 
-/// The same on the traces of the repository, so that no QEMU is needed. What is correlated are
+/// The same on the traces of the repository, so that no engine is needed. What is correlated are
 /// code misses, of which loops as small as these have none; and runs as short as these take too few
 /// samples for small stalls to stand out, so that what is listed is not judged here.
 pub(super) fn smoke(context: &Context) -> Result<RowResult, String> {

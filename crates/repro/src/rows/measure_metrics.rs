@@ -54,6 +54,7 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
             "quick size, modelled {machine}; misses and stalls by instruction, as the paper has \
              them; ± at 95 % over runs of varied environment"
         ),
+        size: Some(crate::suite::Size::Quick.name()),
         detail: Table { columns: COLUMNS.to_vec(), ..Table::default() },
         ..RowResult::default()
     };

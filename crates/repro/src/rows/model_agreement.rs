@@ -98,7 +98,7 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
     Ok(result)
 }
 
-/// The cores compared on traces of the repository, and these sampled, so that no QEMU is needed.
+/// The cores compared on traces of the repository, and these sampled, so that no engine is needed.
 pub(super) fn smoke(context: &Context) -> Result<RowResult, String> {
     let mut found = Vec::new();
     for (name, instructions) in SMOKE {

@@ -1,7 +1,7 @@
 //! How fast the modelled core runs, and sampled modelling against cachegrind.
 //!
 //! Each program runs once under each: `whither model` with every core and sampled, and cachegrind.
-//! CPU time is the kernel's account of the whole command: QEMU, the plugin and the report.
+//! CPU time is the kernel's account of the whole command: the engine, the core in it and the report.
 
 use std::fs;
 
@@ -9,6 +9,7 @@ use metrology::{Coverage, Estimate, geometric_ratio, mean};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use show::{Cell, Column, Row, Table, Tone, Unit};
+use tracer::launch::EngineChoice;
 
 use crate::context::Context;
 use crate::peers::{Cachegrind, Peer, modelled, our_version};
@@ -67,7 +68,12 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
     let versions = [our_version(context)?, Cachegrind.version(context)?];
     let mut result = RowResult {
         wrong,
-        caption: format!("{} inputs; CPU time of the whole command, one run each", size.name()),
+        caption: format!(
+            "{} inputs; CPU time of the whole command, one run each; programs run by {}",
+            size.name(),
+            EngineChoice::Best.name()
+        ),
+        size: context.commands.is_empty().then_some(size.name()),
         detail: Table { columns: COLUMNS.to_vec(), ..Table::default() },
         ..RowResult::default()
     };
@@ -159,7 +165,8 @@ fn once(
     let version = versions.get(usize::from(options.is_none())).map_or("", String::as_str);
     let name = options.map_or_else(|| "cachegrind".to_owned(), |words| words.join(" "));
     context.progress.step(&format!("{} {name}", task.name));
-    let mut key = context.key("model-speed", task, &[version, &name], 1);
+    let engine = options.map_or("", |_| EngineChoice::Best.name());
+    let mut key = context.key("model-speed", task, &[version, &name, engine], 1);
     if let Some(key) = key.as_object_mut().filter(|_| context.commands.is_empty()) {
         key.insert("size".to_owned(), json!(size.name()));
     }

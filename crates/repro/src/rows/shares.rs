@@ -58,6 +58,7 @@ pub(super) fn run(context: &Context) -> Result<RowResult, String> {
     let mut result = RowResult {
         wrong,
         caption: format!("{} inputs; cpu-clock at {HERTZ} Hz, user code", size.name()),
+        size: Some(size.name()),
         detail: Table { columns: COLUMNS.to_vec(), ..Table::default() },
         ..RowResult::default()
     };

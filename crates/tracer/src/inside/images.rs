@@ -7,6 +7,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use super::Process;
 use crate::record::{ImageMap, ProcessRecord};
@@ -17,6 +18,14 @@ const PROGRAM_END: u64 = 0x5000_0000_0000;
 const PROT_EXEC: u64 = libc::PROT_EXEC as u64;
 const MAP_ANONYMOUS: u64 = libc::MAP_ANONYMOUS as u64;
 
+/// The file that runs. A process that becomes another is a new one of ours too.
+static PROGRAM: OnceLock<String> = OnceLock::new();
+
+/// The path of the program's file, once it is known.
+pub fn program() -> Option<&'static str> {
+    PROGRAM.get().map(String::as_str)
+}
+
 /// Records what the engine mapped for the program before its first instruction, and the file that
 /// runs, where the engine can say it.
 pub fn record_first(process: &mut Process, program: Option<String>) {
@@ -24,6 +33,7 @@ pub fn record_first(process: &mut Process, program: Option<String>) {
     process.program = program.clone().map(PathBuf::from);
     process.has_images = true;
     if let Some(path) = program.or_else(|| maps.first().map(|map| map.path.clone())) {
+        let _ = PROGRAM.set(path.clone());
         process.record(&ProcessRecord::Program { path });
     }
     maps.into_iter().for_each(|map| add(process, map));

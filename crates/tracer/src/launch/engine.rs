@@ -53,6 +53,15 @@ impl EngineChoice {
         }
     }
 
+    /// What a report calls the engine that this comes to.
+    pub fn name(&self) -> &'static str {
+        match self {
+            EngineChoice::Best => EngineChoice::best().name(),
+            EngineChoice::Qemu(_) => "qemu-user",
+            EngineChoice::Native => "the native engine",
+        }
+    }
+
     /// The engine itself, if it is there.
     pub(super) fn find(&self) -> Result<Engine, QemuError> {
         match self {

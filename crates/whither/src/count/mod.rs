@@ -1,7 +1,7 @@
 //! `whither count`: exact execution counts through the tracer.
 //!
 //! ```text
-//! program under QEMU ─► tallies by block ─► runs by image and offset ─► procedures, blocks, code
+//! program under an engine ─► tallies by block ─► runs by image and offset ─► procedures, blocks, code
 //! ```
 
 mod blocks;
@@ -36,6 +36,7 @@ pub(crate) fn count(job: &CountJob, output: &Output) -> Result<u8, Failure> {
         program: name.clone(),
         arguments: arguments.to_vec(),
         listener: Listener::Tally { counts_accesses: job.counts_accesses },
+        engine: job.engine.clone(),
         ..Launch::new("")
     };
     let finished = launch.run(&ENGINES).map_err(failure)?;

@@ -57,7 +57,11 @@ fn run(report: &Report<'_>, command: &str) -> Section {
     };
     let facts = vec![
         Fact::new("command", "command", Cell::text(command)),
-        Fact::new("source", "source", Cell::text("counted under an emulator, exact")),
+        Fact::new(
+            "source",
+            "source",
+            Cell::text(format!("counted under {}, exact", report.job.engine.name())),
+        ),
         Fact::new("ended", "ended", Cell::text(ended)),
         Fact::new("processes", "processes", count(report.counted.processes as u64)),
         Fact::new("instructions", "instructions", count(totals.instructions)),
@@ -184,7 +188,7 @@ fn hottest(report: &Report<'_>) -> Section {
 
 fn notes(report: &Report<'_>) -> Section {
     let mut notes = report.counted.notes.clone();
-    notes.push("only user mode runs under the emulator: the kernel's part is not in it".into());
+    notes.push("only user mode runs under an engine: the kernel's part is not in it".into());
     notes.extend(report.images.unread.iter().take(3).map(|(id, why)| {
         let path = report.counted.profile.image(*id).map_or("?", |image| image.path.as_str());
         format!("{path} is counted without names: {why}")

@@ -5,7 +5,7 @@
 
 use perf::Refusal;
 
-use super::engine::Engine;
+use super::engine::{Engines, QemuState};
 use super::probes::Probes;
 
 /// How things stand.
@@ -42,7 +42,7 @@ pub(crate) fn judge(probes: &Probes) -> Vec<Finding> {
         bpf_tables(probes),
         kernel_names(probes),
     ];
-    findings.extend(probes.engine.as_ref().map(modelled_engine));
+    findings.extend(probes.engines.as_ref().map(engine));
     findings
 }
 
@@ -173,25 +173,43 @@ fn kernel_names(probes: &Probes) -> Finding {
     }
 }
 
-fn modelled_engine(engine: &Engine) -> Finding {
-    let (key, what) = ("engine", "trace programs exactly (qemu-user with plugins)");
-    let (why, remedy) = match engine {
-        Engine::Ready(version) => {
-            return works(key, what, format!("qemu-x86_64 {version} takes plugins"));
-        }
-        Engine::Missing => (
+/// Either engine will do; the other is named so that its state is known too.
+fn engine(engines: &Engines) -> Finding {
+    let (key, what) = ("engine", "trace programs exactly, for a modelled core");
+    let (why, remedy) = qemu(&engines.qemu);
+    let is_ready = remedy.is_empty();
+    if engines.native {
+        let beside = if is_ready { "also" } else { "not needed" };
+        return works(key, what, format!("the native engine runs here ({beside}: {why})"));
+    }
+    let needs = "the native engine needs x86-64 with AVX and BMI2, and Linux 5.9";
+    let why = format!("{why}; {needs}");
+    match is_ready {
+        true => works(key, what, why),
+        false => Finding { key, what, state: State::NotThere, why, remedy: remedy.into() },
+    }
+}
+
+/// How it stands with QEMU, and what to do; nothing where it is ready.
+fn qemu(state: &QemuState) -> (String, &'static str) {
+    match state {
+        QemuState::Ready(version) => (format!("qemu-x86_64 {version} takes plugins"), ""),
+        QemuState::Missing => (
             "qemu-x86_64 is not on the PATH".to_owned(),
             "`apt-get install qemu-user` on Debian or Ubuntu",
         ),
-        Engine::WithoutPlugins(version) => (
-            format!("qemu-x86_64 {version} is built without plugins"),
+        QemuState::WithoutPlugins => (
+            "qemu-x86_64 is built without plugins".to_owned(),
             "install a qemu-user built with --enable-plugins (Debian 12's qemu-user 7.2 is)",
         ),
-        Engine::Broken(why) => {
+        QemuState::OtherPlugins(version) => (
+            format!("qemu-x86_64 {version} has a plugin interface of another version"),
+            "install a qemu-user from 6.0 to 8.2",
+        ),
+        QemuState::Broken(why) => {
             (format!("qemu-x86_64 does not run: {why}"), "reinstall the qemu-user package")
         }
-    };
-    Finding { key, what, state: State::NotThere, why, remedy: remedy.into() }
+    }
 }
 
 /// A finding for an event that could not be opened.

@@ -23,7 +23,7 @@ fn everything() -> Probes {
         breakpoint: Ok(()),
         bpf: BpfAbilities { table: Ok(()), program: Ok(()), bell: Ok(()) },
         kernel_symbols: true,
-        engine: Some(Engine::Ready("7.2.0".into())),
+        engines: Some(Engines { native: true, qemu: QemuState::Ready("7.2.0".into()) }),
     }
 }
 
@@ -124,13 +124,40 @@ fn a_kernel_without_a_bell_still_counts_in_the_kernel_and_says_so() {
     assert!(bpf.why.contains("cannot wake"), "{}", bpf.why);
 }
 
+fn with_engines(native: bool, qemu: QemuState) -> Finding {
+    let probes = Probes { engines: Some(Engines { native, qemu }), ..everything() };
+    finding(&probes, "engine")
+}
+
 #[test]
-fn the_engine_is_missing_or_without_plugins() {
-    let mut probes = everything();
-    probes.engine = Some(Engine::Missing);
-    assert!(finding(&probes, "engine").remedy.contains("qemu-user"));
-    probes.engine = Some(Engine::WithoutPlugins("10.0.2".into()));
-    assert!(finding(&probes, "engine").why.contains("10.0.2"));
+fn the_native_engine_works_whatever_qemu_is_like_and_qemu_is_named_beside_it() {
+    let both = with_engines(true, QemuState::Ready("7.2.0".into()));
+    assert!(both.why.contains("native") && both.why.contains("7.2.0"), "{both:?}");
+    let states = [
+        QemuState::Missing,
+        QemuState::WithoutPlugins,
+        QemuState::OtherPlugins("10.0.2".into()),
+        QemuState::Broken("no".into()),
+    ];
+    for state in states {
+        let alone = with_engines(true, state);
+        assert_eq!((alone.state, alone.remedy.as_str()), (State::Works, ""), "{alone:?}");
+        assert!(alone.why.contains("not needed: qemu-x86_64"), "{alone:?}");
+    }
+}
+
+#[test]
+fn where_our_own_engine_cannot_run_qemu_does_or_what_it_lacks_is_said() {
+    let qemu = with_engines(false, QemuState::Ready("7.2.0".into()));
+    assert_eq!((qemu.state, qemu.remedy.as_str()), (State::Works, ""), "{qemu:?}");
+    assert!(qemu.why.starts_with("qemu-x86_64 7.2.0 takes plugins"), "{qemu:?}");
+    let missing = with_engines(false, QemuState::Missing);
+    assert_eq!(missing.state, State::NotThere);
+    assert!(missing.remedy.contains("qemu-user"), "{missing:?}");
+    let bare = with_engines(false, QemuState::WithoutPlugins);
+    assert!(bare.why.contains("without plugins"), "{bare:?}");
+    let new = with_engines(false, QemuState::OtherPlugins("10.0.2".into()));
+    assert!(new.why.contains("10.0.2") && new.remedy.contains("8.2"), "{new:?}");
 }
 
 #[test]

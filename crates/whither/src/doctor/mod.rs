@@ -12,7 +12,7 @@ use show::View;
 
 /// Asks the machine and judges.
 pub(crate) fn doctor() -> View {
-    let probes = Probes::with_engine();
+    let probes = Probes::with_engines();
     view::view(&probes, &judge(&probes))
 }
 

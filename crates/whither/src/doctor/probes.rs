@@ -8,7 +8,7 @@ use std::path::Path;
 use perf::{BpfAbilities, BreakpointKind, Refusal, probe, probe_bpf, probe_breakpoint};
 use vocab::{Event, EventCode, Mode};
 
-use super::engine::{Engine, find_engine};
+use super::engine::{Engines, find_engines};
 
 /// Everything that the judgement is made from.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct Probes {
     /// Whether /proc/kallsyms shows addresses.
     pub(crate) kernel_symbols: bool,
     /// None where it was not asked: asking runs a program.
-    pub(crate) engine: Option<Engine>,
+    pub(crate) engines: Option<Engines>,
 }
 
 /// The processor as /proc/cpuinfo describes it.
@@ -48,9 +48,9 @@ pub(crate) struct Processor {
 }
 
 impl Probes {
-    /// Asks this machine, and for QEMU too.
-    pub(crate) fn with_engine() -> Probes {
-        Probes { engine: Some(find_engine()), ..Probes::take() }
+    /// Asks this machine, and for engines too.
+    pub(crate) fn with_engines() -> Probes {
+        Probes { engines: Some(find_engines()), ..Probes::take() }
     }
 
     /// Asks the kernel alone.
@@ -76,7 +76,7 @@ impl Probes {
             breakpoint: probe_breakpoint(BreakpointKind::Write, std::ptr::from_ref(&here) as u64),
             bpf: probe_bpf(),
             kernel_symbols: shows_addresses("/proc/kallsyms"),
-            engine: None,
+            engines: None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `whither icost`: what fixing this, that or both would save.
 //!
 //! ```text
-//! IcostJob ─► tracer (qemu-user, or a trace) ─► icost::sample: windows of labelled steps
+//! IcostJob ─► tracer (an engine, or a trace) ─► icost::sample: windows of labelled steps
 //!                                                     │
 //!   View ◄─ words ◄─ answer: costs by category, by ◄──┘
 //!                    procedure, line or instruction

@@ -33,6 +33,7 @@ pub(crate) fn play(job: &ModelJob, audience: &mut impl Audience) -> Result<Playe
         arguments: arguments.to_vec(),
         is_repeatable: job.is_repeatable,
         drops_output: job.drops_output,
+        engine: job.engine.clone(),
         ..Launch::new(program.clone())
     };
     let live = Live { launch, engines: ENGINES };

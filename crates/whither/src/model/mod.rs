@@ -1,7 +1,7 @@
 //! `whither model`: the program on a modelled core.
 //!
 //! ```text
-//! ModelJob ─► tracer::Launch (qemu-user + plugin: a core a thread) ─► accounts by process
+//! ModelJob ─► tracer::Launch (an engine: a core a thread) ─► accounts by process
 //!                                       │
 //!             View ◄─ CPI stack, counters, by procedure ◄─ Profile (modelled cycles) ◄┘
 //! ```
@@ -96,6 +96,7 @@ fn launch_in(job: &ModelJob, listener: Listener, around: Launch) -> Result<Finis
         listener,
         is_repeatable: job.is_repeatable,
         drops_output: job.drops_output,
+        engine: job.engine.clone(),
         ..around
     };
     launch.run(&ENGINES).map_err(failure)

@@ -34,7 +34,7 @@ pub(super) fn view(command: &str, trace: &Path, finished: &Finished) -> Result<V
         title: String::new(),
         caption: String::new(),
         body: Body::Prose(vec![format!(
-            "`whither model --replay {}` models it, on any machine file, without QEMU.",
+            "`whither model --replay {}` models it, on any machine file, without running it again.",
             trace.display()
         )]),
     };

@@ -1,4 +1,4 @@
-//! A modelled run without QEMU: the program's instructions come from a recorded trace.
+//! A modelled run without an engine: the program's instructions come from a recorded trace.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,12 +1,12 @@
 //! The modelled core's counters, as a stream of counter-log records.
 //!
 //! ```text
-//! program ─► qemu-user + plugin: a core a thread, its counters taking turns
+//! program ─► engine: a core a thread, its counters taking turns
 //!                     └─ a log a process, in a folder of ours ─► followed here ─► Record
 //! ```
 //!
 //! What comes out is what the core's few counters saw, slice by slice, as a kernel would read
-//! them, while the program runs. User mode only: qemu-user runs no kernel.
+//! them, while the program runs. User mode only: no engine runs the kernel.
 
 mod folder;
 
@@ -20,7 +20,7 @@ use model::machine::Machine;
 use pmu::log::{Header, Record};
 use pmu::schedule::Plan;
 use pmu::{EventList, Grouping, Limit, Rule, group};
-use tracer::launch::{Finished, Launch, LaunchError};
+use tracer::launch::{EngineChoice, Finished, Launch, LaunchError};
 use tracer::modelled::counting::{CountError, MODE, SLICE_CYCLES, SOURCE};
 use tracer::modelled::{CoreAsk, CountAsk, ModelAsk};
 use tracer::settings::Listener;
@@ -41,6 +41,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) slice: Option<Turn>,
     pub(crate) seed: u64,
     pub(crate) shares: Shares,
+    /// What runs the program.
+    pub(crate) engine: &'a EngineChoice,
 }
 
 /// How many turns groups get.
@@ -215,7 +217,8 @@ pub(crate) fn run(
         boundary: turns.boundary,
         logs: folder.path().to_owned(),
     }));
-    let launch = Launch { arguments: arguments.to_vec(), listener, ..Launch::new(name) };
+    let engine = ask.engine.clone();
+    let launch = Launch { arguments: arguments.to_vec(), listener, engine, ..Launch::new(name) };
     take(Received::Record(Record::Header(turns.header.clone())))?;
     let finished = thread::scope(|scope| {
         let player = scope.spawn(|| launch.run(&crate::model::ENGINES));
@@ -251,8 +254,8 @@ mod tests {
 
     fn ask<'a>(machine: &'a Machine, events: &'a EventList, counters: Option<u32>) -> Ask<'a> {
         let machine_text = "";
-        let (slice, seed, shares) = (None, 3, Shares::Even);
-        Ask { program: &[], machine, machine_text, events, counters, slice, seed, shares }
+        let (slice, seed, shares, engine) = (None, 3, Shares::Even, &EngineChoice::Best);
+        Ask { program: &[], machine, machine_text, events, counters, slice, seed, shares, engine }
     }
 
     #[test]

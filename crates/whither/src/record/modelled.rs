@@ -42,7 +42,7 @@ pub(super) fn record(
 ) -> Result<u8, Failure> {
     let interrupts = interrupts(job, asked)?;
     let core = CoreAsk::Interrupts(interrupts);
-    let plain = ModelJob::plain(job.program.clone(), Some(&asked.machine))?;
+    let plain = ModelJob::plain(job.program.clone(), Some(&asked.machine), asked.engine.clone())?;
     let model = ModelJob { core, drops_output: false, ..plain };
     interrupts
         .sampler(&model.machine, 0)

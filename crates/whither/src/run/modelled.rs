@@ -82,7 +82,7 @@ impl Second<'_> {
         let mut summary = summary(self.job, &self.run, report.program.shown());
         summary.key = "modelled";
         summary.title = "THE SAME ON A MODELLED CORE".into();
-        summary.caption = "a second run, under qemu-user".into();
+        summary.caption = format!("a second run, under {}", self.job.engine.name());
         let mut sections =
             vec![summary, stack_section(&self.run.totals, self.job), self.beside(report)];
         sections.extend(self.answer.as_ref().map(together));

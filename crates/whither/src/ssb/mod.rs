@@ -63,6 +63,7 @@ fn on_model(job: &SsbJob, on: &OnModel, output: &Output) -> Result<u8, Failure> 
         slice: on.turns.slice.clone(),
         seed: on.turns.seed,
         shares: Shares::Even,
+        engine: &on.engine,
     };
     let turns = Turns::plan(&ask)?;
     let division = division(&on.breakdown, constants(&on.machine), &turns.grouping)?;

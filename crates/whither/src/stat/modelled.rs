@@ -41,6 +41,7 @@ pub(super) fn program(
         slice: job.slice.clone(),
         seed: job.seed,
         shares: job.shares,
+        engine: &job.engine,
     };
     let turns = Turns::plan(&ask)?;
     let mut tally = Tally::new(job, machine, &turns.grouping);

@@ -152,7 +152,7 @@ fn run(context: &Context, machine: &'static str, what: What) -> Result<RowResult
     Ok(result)
 }
 
-/// The same on the traces of the repository, so that no QEMU is needed.
+/// The same on the traces of the repository, so that no engine is needed.
 fn smoke(context: &Context, machine: &str, what: What) -> Result<RowResult, String> {
     let mut found = Vec::new();
     for name in TRACES {

@@ -140,7 +140,7 @@ fn steady(instructions: u64) -> u64 {
     instructions >> dropped << dropped
 }
 
-/// The same on traces of the repository, so that no QEMU is needed.
+/// The same on traces of the repository, so that no engine is needed.
 fn recorded(context: &Context, wanted: &Wanted) -> Result<Found, String> {
     let mut answers = Vec::new();
     for (name, instructions) in SMOKE {

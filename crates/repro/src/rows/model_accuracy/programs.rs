@@ -54,7 +54,7 @@ fn native(asked: &Asked<'_>, task: &Task) -> Result<Native, String> {
     if let Some(native) = asked.context.kept.find(&key) {
         return Ok(native);
     }
-    let wrap = native::as_under_qemu();
+    let wrap = native::as_traced();
     let (mut system, mut all) = (0.0, 0.0);
     let cycles = native::repeat(
         asked.pinned,

@@ -3,10 +3,10 @@
 //!
 //! ```text
 //! native runs ─► whither record, cpu-clock ─► offsets of files ─┬─ freq-native   beside exact counts
-//! under QEMU  ─► exact counts, modelled time ───────────────────┴─ time-overlap  beside modelled time
+//! the tracer  ─► exact counts, modelled time ───────────────────┴─ time-overlap  beside modelled time
 //! ```
 //!
-//! AVX-512 is hidden from the native runs, since the emulated processor has none and the C library
+//! AVX-512 is hidden from the native runs, since the processor that an engine shows has none and the C library
 //! would choose other code.
 
 mod frequency;

@@ -18,6 +18,7 @@ use pmu::schedule::Order;
 use pmu::{Grouping, Multiplexer, Pmu, Reading};
 
 use super::{CountAsk, MODE, SOURCE};
+use crate::inside::images;
 use crate::modelled::Modelled;
 use crate::results::{ProcessKey, file_size_limit};
 use crate::tally::{CurrentResults, current};
@@ -178,23 +179,11 @@ impl Counting {
             groups: self.ask.grouping.groups.iter().map(|group| group.events.clone()).collect(),
         };
         let mut bytes = log::begin(header);
-        let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
-        let name = program_in(&String::from_utf8_lossy(&maps)).unwrap_or_default().to_owned();
+        // The process itself goes by the engine's name.
+        let name = images::program().unwrap_or_default().to_owned();
         log::append(&mut bytes, &Record::Process { pid: key.pid, parent: 0, name });
         bytes
     }
-}
-
-/// QEMU's own files are above this address, the program's below.
-const PROGRAM_END: u64 = 0x5000_0000_0000;
-
-/// The program's file: the first that is mapped. The process itself is called QEMU.
-fn program_in(maps: &str) -> Option<&str> {
-    maps.lines().find_map(|line| {
-        let start = u64::from_str_radix(line.split('-').next()?, 16).ok()?;
-        let path = line.get(line.find('/')?..)?;
-        (start < PROGRAM_END).then_some(path)
-    })
 }
 
 /// Every thread of every process draws orders of its own.
@@ -256,21 +245,5 @@ impl CoreListener for Counting {
         let end = Record::End { pid, tid: self.thread };
         log::append(&mut self.pending, &end);
         self.flush();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_program_is_the_first_file_below_qemu() {
-        let maps = "4000000000-4000001000 ---p 00000000 00:00 0\n\
-                    4000001000-4000004000 r--p 00000000 fd:00 42 /usr/bin/a program\n\
-                    4000801000-4000804000 r--p 00000000 fd:00 43 /lib/ld.so\n\
-                    555555554000-555555600000 r-xp 00000000 fd:00 44 /usr/bin/qemu-x86_64\n";
-        assert_eq!(program_in(maps), Some("/usr/bin/a program"));
-        let (_, qemu) = maps.rsplit_once("so\n").unwrap_or_default();
-        assert_eq!(program_in(qemu), None);
     }
 }

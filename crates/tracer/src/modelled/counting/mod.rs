@@ -6,7 +6,7 @@
 //! a follower, or the launcher afterwards ◄──log─────┘ one file a process, docs/COUNTER-LOG.md
 //! ```
 //!
-//! User mode only: QEMU runs no kernel. The exact totals are published beside the log, as for any
+//! User mode only: no engine runs the kernel. The exact totals are published beside the log, as for any
 //! modelled core, so that what was inferred can be held against what happened. A process that is
 //! killed loses at most the last [`FLUSH_CYCLES`] of its log and the slice under way.
 

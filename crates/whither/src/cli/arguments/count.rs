@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::SyntaxArgument;
+use super::{EngineArgument, SyntaxArgument};
 
 /// Count exactly how often every instruction of a program ran
 ///
-/// The program runs under an emulator, many times slower than otherwise. It keeps its streams and
-/// its exit status is passed through; the report goes to stderr, or to a file with -o.
+/// The program runs under an engine that tells every instruction, many times slower than otherwise.
+/// It keeps its streams and its exit status is passed through; the report goes to stderr, or to a
+/// file with -o.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: whither count -- gzip -9 -c big.txt > big.gz")]
 pub(crate) struct CountArguments {
@@ -26,6 +27,8 @@ pub(crate) struct CountArguments {
     /// How instructions are written
     #[arg(short = 'M', long, value_enum, default_value_t, value_name = "SYNTAX")]
     pub(crate) syntax: SyntaxArgument,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgument,
     /// Write the report to a file instead of stderr
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,

@@ -5,13 +5,17 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
+use super::EngineArgument;
+
 /// Run a program once on a modelled core and say what fixing this, that or both would save
 ///
-/// The program runs under qemu-user, unmodified. Windows at random places are timed, and the time
-/// that each would take with something made perfect is found on the graph of what waited for what.
-/// Every number is modelled, none measured. Streams and exit statuses are as for `run`.
+/// The program runs unmodified under an engine that tells every instruction. Windows at random
+/// places are timed, and the time that each would take with something made perfect is found on the
+/// graph of what waited for what. Every number is modelled, none measured. Streams and exit statuses
+/// are as for `run`.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: whither icost --by procedure -- gzip -9 -c big.txt > big.gz")]
+#[command(mut_arg("engine", |engine| engine.conflicts_with("replay")))]
 pub(crate) struct IcostArguments {
     /// The machine, by name (`whither list machines`) or by file [default: the one that describes
     /// this host]
@@ -39,9 +43,11 @@ pub(crate) struct IcostArguments {
     /// Time the windows on the one-pass core: faster, and less close
     #[arg(long)]
     pub(crate) fast: bool,
-    /// Take the instructions from a recorded file instead of running a program; needs no QEMU
+    /// Take the instructions from a recorded file instead of running a program
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "program")]
     pub(crate) replay: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgument,
     /// Hold fast whatever differs from run to run, the environment included
     #[arg(long)]
     pub(crate) pin: bool,

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
+use super::EngineArgument;
+
 /// Repeat a program until a measure is known as well as asked for
 ///
 /// Every run counts the measurand; other events take turns on the counters. Runs are combined only
@@ -14,6 +16,7 @@ use clap::{Args, ValueEnum, ValueHint};
 #[command(after_help = "Examples:\n  whither measure -- gzip -9 -c big.txt\n  \
     whither measure --uncertainty 0.5% --vary env,aslr -- ./solver input\n  \
     whither measure --compare 'sort big.txt' 'sort -S 1G big.txt' --fail-above 2%")]
+#[command(mut_arg("engine", |engine| engine.requires("machine")))]
 pub(crate) struct MeasureArguments {
     /// Count these events [default: a set that suits this machine]
     #[arg(short, long, value_name = "EVENT,…", value_delimiter = ',', conflicts_with = "set")]
@@ -54,6 +57,8 @@ pub(crate) struct MeasureArguments {
     /// On the modelled core, time every instruction instead of sampling
     #[arg(long, requires = "machine")]
     pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgument,
     /// Count at most so many events at a time [default: 4 with a PMU; a modelled core counts all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..))]
     pub(crate) counters: Option<u64>,

@@ -7,6 +7,7 @@ mod calibrate;
 mod count;
 mod daemon;
 mod diff;
+mod engine;
 mod export;
 mod icost;
 mod import;
@@ -34,6 +35,7 @@ pub(crate) use self::daemon::{
     ConfigArgument, DaemonArguments, DaemonCommand, DaemonStart, DatabaseArgument,
 };
 pub(crate) use self::diff::DiffArguments;
+pub(crate) use self::engine::{EngineArgument, EngineName};
 pub(crate) use self::export::{ExportArguments, ExportFormat};
 pub(crate) use self::icost::{IcostArguments, IcostBy};
 pub(crate) use self::import::ImportArguments;

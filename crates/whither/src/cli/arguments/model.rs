@@ -5,13 +5,16 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
+use super::EngineArgument;
+
 /// Run a program once on a modelled core and say what its cycles waited for
 ///
-/// The program runs under qemu-user, unmodified; each of its threads has a core as the machine
-/// file describes it. Every number is modelled, none measured. Streams and exit statuses are as
-/// for `run`.
+/// The program runs unmodified under an engine that tells every instruction; each of its threads
+/// has a core as the machine file describes it. Every number is modelled, none measured. Streams
+/// and exit statuses are as for `run`.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: whither model --machine zen4 -- gzip -9 -c big.txt > big.gz")]
+#[command(mut_arg("engine", |engine| engine.conflicts_with("replay")))]
 pub(crate) struct ModelArguments {
     /// The machine, by name (`whither list machines`) or by file [default: the one that describes
     /// this host]
@@ -38,9 +41,11 @@ pub(crate) struct ModelArguments {
     /// Record the program's instructions in a file instead of timing them
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,
-    /// Take the instructions from a recorded file instead of running a program; needs no QEMU
+    /// Take the instructions from a recorded file instead of running a program
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "program")]
     pub(crate) replay: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgument,
     /// Hold fast whatever differs from run to run, the environment included
     #[arg(long)]
     pub(crate) pin: bool,

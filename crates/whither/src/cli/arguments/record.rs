@@ -5,12 +5,15 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
+use super::EngineArgument;
+
 /// Sample a program, processes or the whole machine into the database
 ///
 /// Flags are perf's. A program keeps its streams and its exit status is passed through; a sentence
 /// about what was recorded goes to stderr. `whither prof` shows it.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: whither record -g -- make -j8; whither prof by procedure")]
+#[command(mut_arg("engine", |engine| engine.requires("machine")))]
 pub(crate) struct RecordArguments {
     /// Sample these events, separated by commas [default: cycles where there is a PMU, else
     /// cpu-clock; on a modelled core cycles and instructions:p]
@@ -50,6 +53,8 @@ pub(crate) struct RecordArguments {
     /// The seed of the modelled core's periods
     #[arg(long, value_name = "N", default_value_t = 1, requires = "machine")]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgument,
     /// The database [default: $WHITHER_DB, else /var/lib/whither for root, else
     /// ~/.local/share/whither]
     #[arg(short, long, visible_alias = "db", value_name = "DB", value_hint = ValueHint::DirPath)]

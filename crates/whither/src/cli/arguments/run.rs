@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
+use super::EngineArgument;
+
 /// Run a program once and say where its time went
 ///
 /// The program keeps its streams; the report goes to stderr, or to a file with -o. The program's
@@ -12,6 +14,7 @@ use clap::{Args, ValueEnum, ValueHint};
 /// 126 is a program that cannot be executed, 127 one that is not there.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: whither run -- gzip -9 -c big.txt > big.gz")]
+#[command(mut_arg("engine", |engine| engine.requires("model")))]
 pub(crate) struct RunArguments {
     /// Sample this event [default: cycles where there is a PMU, else cpu-clock]
     #[arg(short, long, value_name = "EVENT")]
@@ -43,6 +46,8 @@ pub(crate) struct RunArguments {
     /// The machine to model, by name or by file [default: the one that describes this host]
     #[arg(long, value_name = "MACHINE", requires = "model")]
     pub(crate) machine: Option<String>,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgument,
     /// Write the report to a file instead of stderr; as a picture if its name ends in .svg
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
+use super::EngineArgument;
+
 /// Say what fixing this, that or both would save, from sparse samples as hardware could take them
 ///
 /// The modelled core is watched by a monitor that writes two bits for each of a thousand
@@ -14,6 +16,7 @@ use clap::{Args, ValueHint};
 /// for `run`.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: whither shotgun --keep gzip.shot -- gzip -9 -c big.txt > big.gz")]
+#[command(mut_arg("engine", |engine| engine.conflicts_with_all(["replay", "input"])))]
 pub(crate) struct ShotgunArguments {
     /// The machine, by name (`whither list machines`) or by file [default: the one that describes
     /// this host; with --input, the one that the samples were taken on]
@@ -44,9 +47,11 @@ pub(crate) struct ShotgunArguments {
     /// Keep the samples in a file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) keep: Option<PathBuf>,
-    /// Take the instructions from a recorded file instead of running a program; needs no QEMU
+    /// Take the instructions from a recorded file instead of running a program
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "program")]
     pub(crate) replay: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgument,
     /// Hold fast whatever differs from run to run, the environment included
     #[arg(long)]
     pub(crate) pin: bool,

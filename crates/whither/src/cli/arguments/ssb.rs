@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
+use super::EngineArgument;
+
 /// Show what the cycles wait for while a program runs: CPI = stalls by cause + the rest
 ///
 /// Every interval, for every process: each cause's part of the cycles an instruction takes, with
@@ -16,6 +18,7 @@ use clap::{Args, ValueEnum, ValueHint};
   whither ssb -I 1000 -p 1234
   whither ssb --machine ppc970 --log gcc.log -- gcc -O2 -c big.c
   whither ssb --follow gcc.log")]
+#[command(mut_arg("engine", |engine| engine.requires("machine")))]
 pub(crate) struct SsbArguments {
     /// How long an interval is, in milliseconds or parts of one; on a modelled core of its own time
     /// [default: 1000, or 10 on a modelled core]
@@ -33,6 +36,8 @@ pub(crate) struct SsbArguments {
     /// Watch on a modelled core, by name or by file; every number is modelled then
     #[arg(long, value_name = "MACHINE")]
     pub(crate) machine: Option<String>,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgument,
     /// Count only so many events at a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) counters: Option<u32>,

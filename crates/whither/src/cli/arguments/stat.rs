@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum, ValueHint};
 
+use super::EngineArgument;
+
 /// How turns are shared out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum SharesArgument {
@@ -24,6 +26,7 @@ pub(crate) enum SharesArgument {
   whither stat -- gzip -9 -c big.txt > big.gz
   whither stat -e '{cycles,instructions}:u,page-faults' -I 1000 -p 1234
   whither stat --machine zen4 --set ssb -- gzip -9 -c big.txt > big.gz")]
+#[command(mut_arg("engine", |engine| engine.requires("machine")))]
 pub(crate) struct StatArguments {
     /// Events as perf spells them (`whither list events`), braces around those that belong
     /// together [default: the set `default`, or `software` where there is no PMU]
@@ -102,6 +105,8 @@ pub(crate) struct StatArguments {
     #[arg(long, value_name = "MACHINE",
           conflicts_with_all = ["pid", "tid", "all_cpus", "cpu", "delay", "timeout", "no_inherit"])]
     pub(crate) machine: Option<String>,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgument,
     /// Write to a file instead of stderr
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,

@@ -8,6 +8,7 @@ use model::machine::Order;
 use pmu::nearest;
 
 use super::ModelJob;
+use super::engine::engine_choice;
 use crate::cli::arguments::{IcostArguments, IcostBy};
 use crate::failure::{Failure, RUN_FAILED};
 
@@ -31,7 +32,8 @@ const PAIRS_MOST: usize = 16;
 const WINDOWS: std::ops::RangeInclusive<u64> = 1_000..=1_000_000;
 
 pub(super) fn icost_job(asked: IcostArguments) -> Result<IcostJob, Failure> {
-    let mut model = ModelJob::plain(asked.program, asked.machine.as_deref())?;
+    let engine = engine_choice(&asked.engine)?;
+    let mut model = ModelJob::plain(asked.program, asked.machine.as_deref(), engine)?;
     model.drops_output = false;
     model.is_repeatable = asked.pin;
     model.replay = asked.replay;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use metrology::Coverage;
 use tracer::modelled::CoreAsk;
 
+use super::engine::engine_choice;
 use super::model::sampled;
 use super::{ModelJob, event_table, set_named};
 use crate::cli::arguments::{MeasureArguments, VaryArgument};
@@ -59,7 +60,7 @@ pub(crate) enum WarmUp {
 
 pub(super) fn measure_job(measure: MeasureArguments) -> Result<MeasureJob, Failure> {
     let commands = match measure.compare.is_empty() {
-        true => vec![measure.program],
+        true => vec![measure.program.clone()],
         false => measure.compare.iter().map(|text| words(text)).collect::<Result<_, _>>()?,
     };
     let is_modelled = measure.machine.is_some();
@@ -77,7 +78,7 @@ pub(super) fn measure_job(measure: MeasureArguments) -> Result<MeasureJob, Failu
         None => None,
     };
     let model = match &measure.machine {
-        Some(machine) => Some(model(machine, measure.full, measure.seed, measure.show_output)?),
+        Some(machine) => Some(model(machine, &measure)?),
         None => None,
     };
     let varies = |what| measure.vary.contains(&what);
@@ -93,7 +94,7 @@ pub(super) fn measure_job(measure: MeasureArguments) -> Result<MeasureJob, Failu
         max_time: time(&measure.max_time)?,
         varies: Varies {
             environment: varies(VaryArgument::Env),
-            // Under QEMU everything lies where it always does.
+            // An engine lays everything where it always does.
             layout: varies(VaryArgument::Aslr) && !is_modelled,
             order: varies(VaryArgument::Order),
         },
@@ -111,11 +112,12 @@ pub(super) fn measure_job(measure: MeasureArguments) -> Result<MeasureJob, Failu
     })
 }
 
-fn model(machine: &str, full: bool, seed: u64, shows_output: bool) -> Result<ModelJob, Failure> {
+fn model(machine: &str, asked: &MeasureArguments) -> Result<ModelJob, Failure> {
     let usage = |failure: Failure| Failure { status: USAGE, ..failure };
-    let mut model = ModelJob::plain(Vec::new(), Some(machine)).map_err(usage)?;
-    model.core = if full { CoreAsk::Fast } else { sampled(None, seed)? };
-    model.drops_output = !shows_output;
+    let engine = engine_choice(&asked.engine).map_err(usage)?;
+    let mut model = ModelJob::plain(Vec::new(), Some(machine), engine).map_err(usage)?;
+    model.core = if asked.full { CoreAsk::Fast } else { sampled(None, asked.seed)? };
+    model.drops_output = !asked.show_output;
     Ok(model)
 }
 

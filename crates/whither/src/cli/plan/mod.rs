@@ -8,6 +8,7 @@ mod count;
 mod daemon;
 mod database;
 mod diff;
+mod engine;
 mod export;
 mod icost;
 mod import;
@@ -259,7 +260,7 @@ fn plan(arguments: Arguments) -> Result<Plan, Failure> {
             output.stream = Stream::Stderr;
             output.file = count.output.take();
             output.failure_status = RUN_FAILED;
-            Job::Count(count_job(count))
+            Job::Count(count_job(count)?)
         }
         Command::Export(asked) => Job::Export(export_job(asked)?),
         Command::Doctor => Job::Doctor,

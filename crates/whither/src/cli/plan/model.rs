@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use model::core::{Ideal, Mode, Settings};
 use model::machine::Machine;
 use pmu::nearest;
+use tracer::launch::EngineChoice;
 use tracer::modelled::CoreAsk;
 
+use super::engine::engine_choice;
 use crate::cli::arguments::{CoreArgument, ModeArgument, ModelArguments};
 use crate::failure::{Failure, RUN_FAILED};
 
@@ -16,10 +18,12 @@ use crate::failure::{Failure, RUN_FAILED};
 pub(crate) struct ModelJob {
     pub(crate) program: Vec<OsString>,
     pub(crate) machine: Machine,
-    /// The text of the machine's file, which travels to the plugin.
+    /// The text of the machine's file, which travels to the engine.
     pub(crate) machine_text: String,
     pub(crate) settings: Settings,
     pub(crate) core: CoreAsk,
+    /// What runs the program.
+    pub(crate) engine: EngineChoice,
     pub(crate) is_repeatable: bool,
     pub(crate) procedures: usize,
     /// Whether what the program writes is dropped.
@@ -38,6 +42,7 @@ impl ModelJob {
             core,
             machine: self.machine.clone(),
             machine_text: self.machine_text.clone(),
+            engine: self.engine.clone(),
             record: None,
             replay: None,
             ..*self
@@ -48,6 +53,7 @@ impl ModelJob {
     pub(crate) fn plain(
         program: Vec<OsString>,
         machine: Option<&str>,
+        engine: EngineChoice,
     ) -> Result<ModelJob, Failure> {
         let (machine, machine_text) = crate::model::find_machine(machine)?;
         Ok(ModelJob {
@@ -56,6 +62,7 @@ impl ModelJob {
             machine_text,
             settings: Settings::default(),
             core: sampled(None, 1)?,
+            engine,
             is_repeatable: false,
             procedures: 0,
             drops_output: true,
@@ -66,6 +73,7 @@ impl ModelJob {
 }
 
 pub(super) fn model_job(model: ModelArguments) -> Result<ModelJob, Failure> {
+    let engine = engine_choice(&model.engine)?;
     let (machine, machine_text) = crate::model::find_machine(model.machine.as_deref())?;
     let mut ideal = Ideal::NONE;
     for name in &model.ideal {
@@ -88,6 +96,7 @@ pub(super) fn model_job(model: ModelArguments) -> Result<ModelJob, Failure> {
             (false, Some(CoreArgument::Warm)) => CoreAsk::Warm,
             (false, None) => sampled(model.error.as_deref(), model.seed)?,
         },
+        engine,
         is_repeatable: model.pin,
         procedures: model.procedures,
         drops_output: false,

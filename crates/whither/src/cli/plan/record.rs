@@ -4,9 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use pmu::parse_events;
+use tracer::launch::EngineChoice;
 use vocab::{Cpu, Event};
 
 use super::database::database;
+use super::engine::engine_choice;
 use super::event_table;
 use crate::cli::arguments::RecordArguments;
 use crate::failure::{Failure, RUN_FAILED};
@@ -35,6 +37,8 @@ pub(crate) struct ModelledRecord {
     pub(crate) machine: String,
     pub(crate) seed: u64,
     pub(crate) events: Option<String>,
+    /// What runs the program.
+    pub(crate) engine: EngineChoice,
 }
 
 /// Whose samples.
@@ -51,10 +55,12 @@ pub(crate) enum Who {
 }
 
 pub(super) fn record_job(record: RecordArguments) -> Result<RecordJob, Failure> {
+    let engine = engine_choice(&record.engine)?;
     let modelled = record.machine.map(|machine| ModelledRecord {
         machine,
         seed: record.seed,
         events: record.event.clone(),
+        engine,
     });
     let events = match (&record.event, &modelled) {
         (Some(spelling), None) => parse_events(&event_table(RUN_FAILED)?, spelling)

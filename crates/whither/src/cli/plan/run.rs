@@ -6,6 +6,7 @@ use image::Syntax;
 use pmu::parse_event;
 use vocab::Event;
 
+use super::engine::engine_choice;
 use super::{ModelJob, event_table, events_of_set};
 use crate::cli::arguments::{RunArguments, SyntaxArgument};
 use crate::failure::{Failure, RUN_FAILED};
@@ -39,7 +40,10 @@ pub(super) fn run_job(run: RunArguments) -> Result<RunJob, Failure> {
         (None, None) => None,
     };
     let model = match run.model {
-        true => Some(ModelJob::plain(run.program.clone(), run.machine.as_deref())?),
+        true => {
+            let engine = engine_choice(&run.engine)?;
+            Some(ModelJob::plain(run.program.clone(), run.machine.as_deref(), engine)?)
+        }
         false => None,
     };
     Ok(RunJob {

@@ -8,6 +8,7 @@ use icost::sample::Plan as Windows;
 use icost::shotgun::{Plan, SampleFile};
 use model::monitor::{AROUND, LENGTH, Rates};
 
+use super::engine::engine_choice;
 use super::{IcostJob, ModelJob, check_machine};
 use crate::cli::arguments::{IcostBy, ShotgunArguments};
 use crate::failure::{ERROR, Failure, RUN_FAILED};
@@ -51,7 +52,8 @@ pub(super) fn shotgun_job(asked: ShotgunArguments) -> Result<ShotgunJob, Failure
         }
         _ => asked.machine,
     };
-    let mut model = ModelJob::plain(asked.program, named.as_deref())?;
+    let engine = engine_choice(&asked.engine)?;
+    let mut model = ModelJob::plain(asked.program, named.as_deref(), engine)?;
     model.drops_output = false;
     model.is_repeatable = asked.pin;
     model.replay = asked.replay;

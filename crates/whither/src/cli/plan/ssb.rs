@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use model::machine::Machine;
 use pmu::{Breakdown, EventList, nearest};
+use tracer::launch::EngineChoice;
 use vocab::Event;
 
+use super::engine::engine_choice;
 use super::stat::Names;
 use super::whom::must_be_there;
 use crate::cli::arguments::{SsbArguments, SsbModeArgument};
@@ -56,6 +58,8 @@ pub(crate) struct OnModel {
     pub(crate) machine: Machine,
     /// The text of its file.
     pub(crate) machine_text: String,
+    /// What runs the program.
+    pub(crate) engine: EngineChoice,
     pub(crate) events: EventList,
     pub(crate) breakdown: Breakdown,
     pub(crate) turns: Turns,
@@ -125,7 +129,8 @@ fn on_model(arguments: SsbArguments) -> Result<OnModel, Failure> {
     let breakdown = breakdown(&names, &arguments.set)?;
     let events = names.parse(&breakdown.events().join(","))?;
     let turns = turns(&arguments, &names)?;
-    Ok(OnModel { program: arguments.program, machine, machine_text, events, breakdown, turns })
+    let (engine, program) = (engine_choice(&arguments.engine)?, arguments.program);
+    Ok(OnModel { program, machine, machine_text, engine, events, breakdown, turns })
 }
 
 fn here(arguments: SsbArguments) -> Result<Here, Failure> {

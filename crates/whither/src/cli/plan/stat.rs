@@ -9,8 +9,10 @@ use model::machine::Machine;
 use pmu::{
     Breakdown, Dictionary, EventList, Metric, event_sets, metrics, modelled_events, nearest,
 };
+use tracer::launch::EngineChoice;
 use vocab::{Event, EventCode, Mode};
 
+use super::engine::engine_choice;
 use super::whom::{Whom, must_be_there, whom};
 use crate::cli::arguments::{SharesArgument, StatArguments};
 use crate::failure::{Failure, RUN_FAILED};
@@ -44,6 +46,8 @@ pub(crate) struct StatJob {
     pub(crate) appends: bool,
     /// The modelled core and the text of its file.
     pub(crate) machine: Option<(Machine, String)>,
+    /// What runs the program for it.
+    pub(crate) engine: EngineChoice,
 }
 
 /// How counts are written.
@@ -81,6 +85,7 @@ pub(super) fn stat_job(arguments: StatArguments) -> Result<StatJob, Failure> {
     let boundary = names.boundary(slice.as_ref())?;
     Ok(StatJob {
         whom: whom(&arguments, &events)?,
+        engine: engine_choice(&arguments.engine)?,
         events,
         metrics: names.metrics,
         is_default,

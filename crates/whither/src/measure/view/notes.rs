@@ -22,8 +22,8 @@ impl Report<'_> {
         notes.extend(self.excess());
         if self.job.model.is_some() {
             notes.push(
-                "Counts are modelled, none is measured. Where things lie is QEMU's choice: of what \
-                 --vary names, only the size of the environment is drawn here."
+                "Counts are modelled, none is measured. Where things lie is the engine's choice: of \
+                 what --vary names, only the size of the environment is drawn here."
                     .into(),
             );
         }
