@@ -195,7 +195,7 @@ impl Emitter {
 
     /// Puts the constants behind the code and says where they are.
     pub(crate) fn finish(&mut self) {
-        while !self.constants.is_empty() && self.bytes.len() % 8 != 0 {
+        while !self.constants.is_empty() && !self.bytes.len().is_multiple_of(8) {
             self.put(&[0xcc]);
         }
         for (place, value) in std::mem::take(&mut self.constants) {

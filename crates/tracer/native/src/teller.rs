@@ -157,7 +157,7 @@ impl Teller {
             let cut = ran.cut.filter(|_| place == last);
             match values.first_chunk::<WINDOW>() {
                 Some(values) if block.is_plain & cut.is_none() => {
-                    self.tell_plain(block, values, ran.fs)
+                    self.tell_plain(block, values, ran.fs);
                 }
                 _ => self.tell_odd(block, values, ran.fs, cut.unwrap_or(block.len)),
             }

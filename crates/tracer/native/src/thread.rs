@@ -343,7 +343,7 @@ pub(crate) fn forget_branches(pcs: &[u64]) {
             // SAFETY: on the list, so it lives. Of an entry only the address is written, as one word,
             // while its thread may read it: it finds the old one or none.
             unsafe {
-                let tables = &raw mut (*(*thread.0).context).tables;
+                let tables = &raw mut (*thread.0).context.tables;
                 for mode in 0..2 {
                     for way in 0..2 {
                         let place = &raw mut (*tables)[mode][set_of(*pc)][way].minus_pc;

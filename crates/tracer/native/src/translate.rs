@@ -365,7 +365,7 @@ impl Writer {
             }
             End::Special => self.emitter.leave(leave::SPECIAL, id, self.setting.leave),
             End::JumpsThrough | End::CallsThrough | End::Returns => {
-                self.indirect(plan.end, last, after)
+                self.indirect(plan.end, last, after);
             }
         }
     }
