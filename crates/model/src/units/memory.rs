@@ -49,6 +49,8 @@ pub struct Memory {
     strides: Option<StridePrefetcher>,
     streams: Option<StreamPrefetcher>,
     next_line: bool,
+    /// Lines that were guessed for something that nobody follows, and not asked for yet.
+    guessed: Box<[u64; GUESSED]>,
     code_next_line: bool,
     line_shift: u32,
     page_lines: u64,
@@ -64,6 +66,9 @@ pub struct Memory {
 
 /// Lines whose tags are asked for together.
 const TOGETHER: usize = 16;
+/// Guesses that are remembered while nobody follows what is touched; a power of two, and less than first
+/// levels hold.
+const GUESSED: usize = 256;
 /// No line: lines are shifted addresses.
 const NO_LINE: u64 = u64::MAX;
 /// What lines and pages are on most machines, as powers of two: the host shifts by what it knows in
@@ -119,6 +124,7 @@ impl Memory {
             strides: prefetch.l1_stride.then(StridePrefetcher::default),
             streams: prefetch.l2_stream.then(|| StreamPrefetcher::new(reach, page_lines)),
             next_line: prefetch.l1_next_line,
+            guessed: Box::new([NO_LINE; GUESSED]),
             code_next_line: prefetch.code_next_line,
             line_shift: line_bytes.trailing_zeros(),
             page_lines,
@@ -352,8 +358,22 @@ impl Memory {
 
     /// A line is touched by something that nobody follows: it reaches the levels beyond the first as
     /// a miss would.
+    ///
+    /// So does the next one, where the first level would have guessed it; who then asks for that finds
+    /// it in the first level, and the others do not hear of it again. A walk down columns never asks:
+    /// outer levels that had not heard of its guesses kept twice as much of what it comes back to.
     pub fn refresh(&mut self, address: u64) {
-        self.beyond::<false>(address >> self.line_shift, 0);
+        let line = address >> self.line_shift;
+        let slot = &mut self.guessed[line as usize % GUESSED];
+        if *slot == line {
+            *slot = NO_LINE;
+            return;
+        }
+        self.beyond::<false>(line, 0);
+        if self.next_line && (line + 1) & (self.page_lines - 1) != 0 {
+            self.guessed[(line + 1) as usize % GUESSED] = line + 1;
+            self.beyond::<false>(line + 1, 0);
+        }
     }
 
     /// The page of code that an address lies in is used by something that nobody follows.
