@@ -190,8 +190,8 @@ fn both_engines_tell_almost_the_same_instructions() {
         report["run"]["instructions"].as_u64()
     };
     let (Some(native), Some(qemu)) = (with("native"), with("qemu")) else { return };
-    // A routine chosen otherwise would make thousands.
-    assert!(native > 50_000 && native.abs_diff(qemu) < 1000, "{native} {qemu}");
+    // Memory lies elsewhere, which an allocator notices; a routine chosen otherwise would make more.
+    assert!(native > 50_000 && native.abs_diff(qemu) * 100 < native, "{native} {qemu}");
 }
 
 /// What a refused program gets: its status and the one sentence.
