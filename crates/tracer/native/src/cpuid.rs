@@ -56,16 +56,29 @@ pub(crate) fn answer(leaf: u32, subleaf: u32) -> [u32; 4] {
     let here = [here.eax, here.ebx, here.ecx, here.edx];
     let is_feature = features(leaf, subleaf);
     std::array::from_fn(|word| {
-        if is_feature[word] {
-            said[word] & (here[word] | HYPERVISOR(leaf, word))
-        } else {
-            said[word]
-        }
+        if is_feature[word] { said[word] & (here[word] | always(leaf, word)) } else { said[word] }
     })
 }
 
-/// A virtual machine is one whatever the host is.
-#[allow(non_snake_case, reason = "reads as the bit that it is")]
-fn HYPERVISOR(leaf: u32, word: usize) -> u32 {
+/// What holds whatever the host has: that it is a virtual machine.
+fn always(leaf: u32, word: usize) -> u32 {
     if leaf == 1 && word == 2 { 1 << 31 } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_finds_no_more_than_the_host_has_and_nothing_beyond_avx() {
+        let [_, _, ecx, edx] = answer(1, 0);
+        let here = __cpuid_count(1, 0);
+        assert_eq!((ecx & !here.ecx & !(1 << 31), edx & !here.edx), (0, 0));
+        let [_, ebx, ..] = answer(7, 0);
+        assert_eq!(ebx & 1 << 16, 0, "no AVX-512");
+        assert_eq!(answer(0xd, 0), [7, 832, 832, 0]);
+        assert_eq!(answer(0x1234_5678, 0), [0; 4]);
+        assert_eq!(answer(0xb, 9), [0, 0, 9, 0]);
+        assert_eq!(answer(0, 7), answer(0, 0), "a leaf without parts");
+    }
 }
