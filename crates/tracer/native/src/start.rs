@@ -45,7 +45,10 @@ pub(crate) fn run() -> Result<(), Problem> {
     let start = Start { random: random(inside), ..start };
     let mut space = Space::new(load::layout(&start.executable)?);
     let wider = wider_vectors();
-    Cache::start(space.layout.code, wider, intern).ok_or("there is no room for translated code")?;
+    Cache::start(space.layout.code, wider, intern).ok_or(
+        "this system gives no memory for translated code, which must be writable and executable; \
+         QEMU may do (--engine qemu)",
+    )?;
     let range = cache::lock().map(|cache| cache.range()).unwrap_or_default();
     CODE[0].store(range.start, Relaxed);
     CODE[1].store(range.end, Relaxed);
