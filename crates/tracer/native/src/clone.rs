@@ -47,7 +47,8 @@ fn begin_thread(
     let body = move || {
         // SAFETY: asks the kernel for a number.
         let tid = unsafe { libc::gettid() };
-        // Made here, since what a thread is called depends on who asks.
+        // Taken as a whole, which may cross threads; its parts may not. The thread is made here, since
+        // its number with the kernel is that of who asks.
         let parcel = parcel;
         let Parcel(context, vectors) = parcel;
         let mut thread = Thread::new(context, vectors);
