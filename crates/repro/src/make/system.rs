@@ -56,9 +56,20 @@ pub(super) fn gap_workspace(ask: &Ask<'_>, place: &Place<'_>) -> Result<Vec<u8>,
     let [gap] = ask.from else {
         return Err(format!("{}: gap-workspace wants the interpreter in `from`", ask.file));
     };
-    put(place, "save.g", b"SaveWorkspace(\"saved\"); QUIT;\n")?;
-    // Addresses reach the file: without randomisation they are the same every time.
-    run(place, "setarch", &["-R", gap, "-l", "/usr/share/gap", "-q", "-A"])?;
+    // What GAP knows of the kernel and the host's name is found anew when the file is loaded;
+    // saved, it would make the bytes the host's own. One statement, because GAP keeps the
+    // milliseconds that the statement before took.
+    let save = b"if true then GAPInfo.KernelInfo := 0; SaveWorkspace(\"saved\"); fi; QUIT;\n";
+    put(place, "save.g", save)?;
+    // GAP's collector takes every word on the stack for a reference, so what old words are left
+    // there decides which dead objects are saved. Three things would make that the host's:
+    // the dynamic linker, which binding late spills as many vector registers as the processor
+    // has (LD_BIND_NOW); a collection while loading, whose moment follows from the lengths of
+    // the host's names (-m, more than loading takes); and an old word that happens to be an
+    // object's address (-R).
+    let words =
+        ["-R", "env", "LD_BIND_NOW=1", gap, "-l", "/usr/share/gap", "-q", "-A", "-m", "512m"];
+    run(place, "setarch", &words)?;
     take(place, "saved")
 }
 
