@@ -131,7 +131,12 @@ impl<const PLACES: usize> Reached<PLACES> {
     /// Whether the line of an address was not reached a short while before.
     #[inline]
     pub fn is_new(&mut self, address: u64) -> bool {
-        let line = address >> REACHED_SHIFT;
+        self.is_new_line(address >> REACHED_SHIFT)
+    }
+
+    /// The same of a line by its number.
+    #[inline]
+    pub fn is_new_line(&mut self, line: u64) -> bool {
         // Lines that differ only in equal bits of both halves are far apart and few.
         let folded = (line ^ line >> 32) as u32;
         let place = &mut self.lines[line as usize % PLACES];

@@ -4,6 +4,7 @@
 //! them finds them as if it had been timed all along. Besides, the lines of code that ran last are
 //! kept, for a core that remembers some of them decoded.
 
+mod far;
 mod follower;
 
 pub use follower::BranchCounts;
@@ -14,16 +15,11 @@ use crate::program::{Program, StaticInstruction};
 use crate::stream::{Access, BlockId, CoreListener, FORGET_EVERY, Reached, StaticBlock};
 use crate::units::branch::Predictor;
 use crate::units::memory::Memory;
+use far::Far;
 use follower::{Follower, NOTHING, Outline};
 
 /// Lines of code that are kept, more than caches of decoded code hold; a power of two.
 const PASSED: usize = 4096;
-
-/// Lines that are told apart far from anything timed: a part of a last level, in the host's second.
-const FAR: usize = 1 << 16;
-/// Instructions after which they are forgotten: few enough that no last level replaces half of what
-/// it holds in the meantime.
-const FORGET_FAR: u64 = 1 << 21;
 
 /// Caches with what lies behind them, and predictors.
 pub(crate) type Units = (Memory, Predictor);
@@ -56,10 +52,8 @@ pub struct Warmer {
     reached_code: Reached,
     /// Instructions until the lines reached are forgotten.
     until_forgotten: u64,
-    /// Lines reached far from anything timed, and since how many instructions.
-    far: Reached<FAR>,
-    far_from: u64,
-    far_new: Vec<u64>,
+    /// Lines reached far from anything timed.
+    far: Far,
 }
 
 impl Warmer {
@@ -72,6 +66,7 @@ impl Warmer {
 
     /// Warms units on.
     pub fn from_units(machine: &Machine, memory: Memory, predictor: Predictor) -> Warmer {
+        let far = Far::new(memory.far_lines());
         Warmer {
             program: Program::new(machine, Ideal::NONE),
             outlines: Vec::new(),
@@ -84,9 +79,7 @@ impl Warmer {
             reached: Reached::default(),
             reached_code: Reached::default(),
             until_forgotten: FORGET_EVERY,
-            far: Reached::default(),
-            far_from: 0,
-            far_new: Vec::new(),
+            far,
         }
     }
 
@@ -147,18 +140,14 @@ impl Warmer {
         self.memory.refresh_all(addresses);
     }
 
-    /// The same of lines that ran past long before anything is timed. The last level is the only one
-    /// that remembers for so long, and its order of use need not be known so closely: of lines that
-    /// were reached within millions of instructions it hears once. So many instructions ran so far.
+    /// The same of lines that ran past long before anything is timed. So many instructions ran so far.
     pub(crate) fn refresh_far(&mut self, addresses: &[u64], instructions: u64) {
-        if instructions.abs_diff(self.far_from) >= FORGET_FAR {
-            self.far_from = instructions;
-            self.far.forget();
-        }
-        let new = addresses.iter().copied().filter(|&address| self.far.is_new(address));
-        self.far_new.clear();
-        self.far_new.extend(new);
-        self.memory.refresh_all(&self.far_new);
+        self.far.tell(&mut self.memory, addresses, instructions);
+    }
+
+    /// What comes from here on is near: the second level hears what of all that it would remember.
+    pub(crate) fn come_near(&mut self) {
+        self.far.come_near(&mut self.memory);
     }
 
     /// Adds the lines that so many instructions of a block, and what they touched, lie in and that were
@@ -179,7 +168,7 @@ impl Warmer {
         self.reach_code(id, lines);
         for access in accesses {
             if self.reached.is_new(access.address) {
-                self.memory.refresh_data_page(access.address, is_near);
+                self.page_of(access.address, is_near);
                 lines.push(access.address);
             }
         }
@@ -231,7 +220,15 @@ impl Warmer {
 
     /// Data that was touched unseen: translation hears of its pages.
     pub(crate) fn pages_of(&mut self, addresses: &[u64], is_near: bool) {
-        addresses.iter().for_each(|&address| self.memory.refresh_data_page(address, is_near));
+        addresses.iter().for_each(|&address| self.page_of(address, is_near));
+    }
+
+    #[inline]
+    fn page_of(&mut self, address: u64, is_near: bool) {
+        match is_near {
+            true => self.memory.refresh_data_page(address),
+            false => self.far.tell_page(&mut self.memory, address),
+        }
     }
 
     /// An address in each line of a block's code.

@@ -62,6 +62,7 @@ impl SampledCore {
     }
 
     fn begin_warming(&mut self) {
+        self.warmer.come_near();
         self.begin_comparing();
         self.phase = Phase::Warm;
         self.turns_at = match self.recalled.is_some() {
@@ -77,6 +78,7 @@ impl SampledCore {
         self.refresh_lines();
         match self.phase {
             Phase::Forked => {
+                self.warmer.come_near();
                 self.enter_core(pc);
                 self.certain_from = self.core.counts();
                 self.phase = Phase::Certain;
@@ -95,6 +97,7 @@ impl SampledCore {
             }
             Phase::Steer => {
                 self.warmer.skip();
+                self.warmer.come_near();
                 self.phase = Phase::Reach;
                 let is_kept = self.stratum.is_long && !self.reaching.is_on();
                 self.before = is_kept.then(|| Box::new(self.warmer.units()));

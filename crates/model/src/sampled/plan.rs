@@ -61,7 +61,7 @@ const SHORT: f64 = 50e6;
 /// ```
 pub(super) fn longest(instructions: u64, used: f64) -> u64 {
     let denser = DENSER * (SHORT / instructions.max(1) as f64).sqrt();
-    let denser = denser.min(DENSER * used / USED_MUCH).clamp(1.0, DENSER);
+    let denser = denser.min(DENSER * (used / USED_MUCH).powi(2)).clamp(1.0, DENSER);
     (instructions as f64 / (STRATA_LEAST as f64 * denser)) as u64
 }
 

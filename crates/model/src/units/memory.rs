@@ -5,6 +5,7 @@
 //! every level that they pass. Warming uses the same memory with `TIMED` off: lines arrive at once.
 
 mod code;
+mod far;
 mod line;
 mod told;
 
@@ -384,19 +385,14 @@ impl Memory {
         }
     }
 
-    /// The page of data that an address lies in is used by something that nobody follows, shortly
-    /// before something is timed or long before.
+    /// The page of data that an address lies in is used by something that nobody follows.
     ///
     /// What translation lacks is read from the page table, no more and no less: a table's lines that
     /// are not there when a window comes would be waited for there alone, and those of pages that
     /// translation holds leave the caches in truth, however often the pages are used.
     #[inline]
-    pub fn refresh_data_page(&mut self, address: u64, is_near: bool) {
-        let walks = match is_near {
-            true => self.dtlb.refresh(address),
-            false => self.dtlb.refresh_far(address),
-        };
-        if walks {
+    pub fn refresh_data_page(&mut self, address: u64) {
+        if self.dtlb.refresh(address) {
             self.walk::<false>(address, 0, 0);
         }
     }

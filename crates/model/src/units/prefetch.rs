@@ -266,8 +266,26 @@ impl StreamPrefetcher {
     /// Tells of a line asked from the second level; returns what to fetch that the stream has not
     /// asked for already.
     pub fn observe(&mut self, line: u64) -> Option<Run> {
+        let place = self.find(line >> self.page_lines_shift, line)?;
+        self.grow(place, line)
+    }
+
+    /// Tells of a line that only memory has, long before anything is timed: whether a stream asked for
+    /// it before. What it asks for next is taken to come from memory too, and is not named.
+    pub fn foresees(&mut self, line: u64) -> bool {
+        let Some(place) = self.find(line >> self.page_lines_shift, line) else { return false };
+        let Stream { furthest, up, .. } = self.streams[place];
+        let asked = self.grow(place, line).map_or(0, |run| run.count);
+        let far = &mut self.streams[place].far;
+        *far = far.saturating_add(asked.min(u64::from(u8::MAX)) as u8);
+        let ahead = |furthest: u64| if up { furthest.checked_sub(line) } else { line.checked_sub(furthest) };
+        furthest.and_then(ahead).is_some_and(|ahead| ahead < self.reach.lines.max(self.reach.lines_max))
+    }
+
+    /// A line of a stream's; returns what to fetch that it has not asked for already.
+    #[inline]
+    fn grow(&mut self, place: usize, line: u64) -> Option<Run> {
         let (shift, reach) = (self.page_lines_shift, self.reach);
-        let place = self.find(line >> shift, line)?;
         let stream = &mut self.streams[place];
         if !stream.grow(line) || stream.run < CONFIDENT {
             return None;

@@ -1,0 +1,82 @@
+//! What is touched long before anything is timed.
+//!
+//! Only the last level remembers for so long, and it alone hears of each line; what the second level
+//! would have of them it is told at once, when something is about to be timed. Whether memory has to
+//! bring a line before it is asked for follows from the streams of those that it brings.
+
+use super::{GUESSED, Line, Memory, NO_LINE, TOGETHER};
+
+impl Memory {
+    /// How many of the lines told last the second level can have kept some of: twice what it holds,
+    /// since they do not fall evenly. None where it is the last level itself, which hears of all.
+    pub(crate) fn far_lines(&self) -> usize {
+        if self.l3.is_some() { 2 * self.l2.places() } else { 0 }
+    }
+
+    /// The line of an address, and the next one where the first level would have guessed it; none for
+    /// what was such a guess, and is held by the first level.
+    #[inline]
+    pub(crate) fn far_lines_of(&mut self, address: u64) -> (Option<u64>, Option<u64>) {
+        let line = address >> self.line_shift;
+        if !self.next_line {
+            return (Some(line), None);
+        }
+        let slot = &mut self.guessed[line as usize % GUESSED];
+        if *slot == line {
+            *slot = NO_LINE;
+            return (None, None);
+        }
+        let next = line + 1;
+        if next & (self.page_lines - 1) == 0 {
+            return (Some(line), None);
+        }
+        self.guessed[next as usize % GUESSED] = next;
+        (Some(line), Some(next))
+    }
+
+    /// The page of data that an address lies in is used: the line of the table that is read for it, if
+    /// translation lacks it.
+    #[inline]
+    pub(crate) fn far_page(&mut self, address: u64) -> Option<u64> {
+        self.dtlb.refresh_far(address).then(|| self.table_line(address))
+    }
+
+    /// Lines reach the last level, in order.
+    pub(crate) fn reach_last(&mut self, lines: &[u64]) {
+        for few in lines.chunks(TOGETHER) {
+            if let Some(l3) = &self.l3 {
+                std::hint::black_box(few.iter().fold(0, |sum, &line| sum ^ l3.approach(line)));
+            }
+            few.iter().for_each(|&line| self.reach_last_with(line));
+        }
+    }
+
+    #[inline]
+    fn reach_last_with(&mut self, line: u64) {
+        let Some(l3) = &mut self.l3 else {
+            self.beyond::<false>(line, 0);
+            return;
+        };
+        self.counts.l3 += 1;
+        if l3.touch(line).is_some() {
+            return;
+        }
+        let is_guess = self.streams.as_mut().is_some_and(|streams| streams.foresees(line));
+        self.counts.l3_misses += u64::from(!is_guess);
+        self.counts.memory_reads += 1;
+        self.fill_l3(line, 0);
+    }
+
+    /// Lines that reached the last level reach the second, in order.
+    pub(crate) fn reach_second<'a>(&mut self, lines: impl Iterator<Item = &'a u64>) {
+        for &line in lines {
+            if self.l2.touch(line).is_some() {
+                continue;
+            }
+            if let Some((left, was)) = self.l2.insert(line, Line::new(0, false, false)) {
+                self.counts.prefetches_useless += u64::from(was.is_guess());
+                self.leave_l2(left, was);
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Lines that are reached far from anything timed.
+//!
+//! ```text
+//! addresses --told apart--> new ones --> last level, one by one
+//!                               '------> the latest of them --come_near--> second level
+//! ```
+//!
+//! The last level's order of use need not be known so closely: of lines that were reached within
+//! millions of instructions it hears once.
+
+use crate::stream::Reached;
+use crate::units::memory::Memory;
+
+/// Lines that are told apart: a part of a last level, in the host's second.
+const PLACES: usize = 1 << 16;
+/// Instructions after which they are forgotten: few enough that no last level replaces half of what
+/// it holds in the meantime.
+pub(super) const FORGET: u64 = 1 << 21;
+
+/// The lines, and those of them that the second level has not heard of.
+#[derive(Clone, Debug)]
+pub(super) struct Far {
+    told: Reached<PLACES>,
+    /// Since how many instructions.
+    since: u64,
+    /// Lines that are new, and lines of tables that were read for their pages.
+    new: Vec<u64>,
+    tables: Vec<u64>,
+    /// The latest lines as a ring, and how many there were since the second level heard of them.
+    latest: Vec<u64>,
+    count: usize,
+}
+
+impl Far {
+    /// Keeps so many of the latest lines.
+    pub(super) fn new(latest: usize) -> Far {
+        Far {
+            told: Reached::default(),
+            since: 0,
+            new: Vec::new(),
+            tables: Vec::new(),
+            latest: vec![0; latest],
+            count: 0,
+        }
+    }
+
+    /// The page of data that an address lies in is used.
+    #[inline]
+    pub(super) fn tell_page(&mut self, memory: &mut Memory, address: u64) {
+        self.tables.extend(memory.far_page(address));
+    }
+
+    /// Data or code at these addresses is used, after so many instructions.
+    pub(super) fn tell(&mut self, memory: &mut Memory, addresses: &[u64], instructions: u64) {
+        if instructions.abs_diff(self.since) >= FORGET {
+            self.since = instructions;
+            self.told.forget();
+        }
+        self.new.clear();
+        for table in self.tables.drain(..) {
+            push(&mut self.told, &mut self.new, table);
+        }
+        for &address in addresses {
+            let (line, next) = memory.far_lines_of(address);
+            for line in [line, next].into_iter().flatten() {
+                push(&mut self.told, &mut self.new, line);
+            }
+        }
+        memory.reach_last(&self.new);
+        self.keep();
+    }
+
+    /// Keeps what is new among the latest.
+    fn keep(&mut self) {
+        let places = self.latest.len();
+        if places == 0 {
+            return;
+        }
+        for &line in &self.new {
+            self.latest[self.count % places] = line;
+            self.count += 1;
+        }
+    }
+
+    /// The second level hears of the latest lines.
+    pub(super) fn come_near(&mut self, memory: &mut Memory) {
+        let (places, count) = (self.latest.len(), std::mem::take(&mut self.count));
+        if count <= places {
+            return memory.reach_second(self.latest[..count].iter());
+        }
+        let (newer, older) = self.latest.split_at(count % places);
+        memory.reach_second(older.iter().chain(newer));
+    }
+}
+
+#[inline]
+fn push(told: &mut Reached<PLACES>, new: &mut Vec<u64>, line: u64) {
+    if told.is_new_line(line) {
+        new.push(line);
+    }
+}
