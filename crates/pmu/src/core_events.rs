@@ -21,6 +21,7 @@ const CORES: &[(&str, &str)] = embedded![
     "goldencove",
     "zen3",
     "zen4",
+    "zen5",
     "neoverse-n1",
     "neoverse-v1",
     "neoverse-n2",
@@ -267,6 +268,7 @@ mod tests {
         assert_eq!(x86("GenuineIntel", 6, 0x8f).as_deref(), Some("goldencove"));
         assert_eq!(x86("AuthenticAMD", 25, 0x01).as_deref(), Some("zen3"));
         assert_eq!(x86("AuthenticAMD", 25, 0x11).as_deref(), Some("zen4"));
+        assert_eq!(x86("AuthenticAMD", 26, 0x02).as_deref(), Some("zen5"));
         assert_eq!(x86("AuthenticAMD", 23, 0x31), None);
         let arm = |part: &str| {
             let here = HostCore { vendor: "0x41".into(), part: part.into(), ..HostCore::default() };

@@ -103,11 +103,17 @@ impl Writing {
         if self.share_line { address >> self.line_shift } else { 0 }
     }
 
-    /// Whether a store takes two cycles of its own.
+    /// Whether a store is written in two.
     #[inline]
     pub(crate) fn is_twice(&self, address: u64, size: u64) -> bool {
         let last = address.wrapping_add(size.max(1) - 1);
         self.boundary_shift.is_some_and(|shift| address >> shift != last >> shift)
+    }
+
+    /// Whether the halves of a store that is written in two have cycles of their own.
+    #[inline]
+    pub(crate) fn halves_go_alone(&self) -> bool {
+        self.share_line
     }
 }
 

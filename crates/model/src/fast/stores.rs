@@ -110,20 +110,32 @@ impl Stores {
         let from = (retired + 1).max(line);
         let place = writing.place(address);
         let is_twice = writing.is_twice(address, size);
+        let is_alone = is_twice && writing.halves_go_alone();
         if from > self.cycle {
             self.cycle = from;
             self.writes = 0;
-        } else if self.writes >= writing.per_cycle || place != self.place || is_twice {
+        } else if self.writes >= writing.per_cycle || place != self.place || is_alone {
             self.cycle += 1;
             self.writes = 0;
         }
         self.place = place;
         self.writes += 1;
-        if is_twice {
+        if is_alone {
             self.cycle += 1;
             self.writes = writing.per_cycle;
+        } else if is_twice {
+            self.write_second_half(writing);
         }
         self.cycle
+    }
+
+    /// The other half of a store, beside the first where there is room.
+    fn write_second_half(&mut self, writing: &Writing) {
+        if self.writes >= writing.per_cycle {
+            self.cycle += 1;
+            self.writes = 0;
+        }
+        self.writes += 1;
     }
 
     /// Remembers a store for the loads after it.

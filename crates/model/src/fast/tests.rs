@@ -164,6 +164,18 @@ fn stores_of_a_cycle_share_a_line_and_those_across_a_boundary_go_alone() {
 }
 
 #[test]
+fn a_store_across_a_boundary_is_two_writes_where_a_cycle_writes_any_lines() {
+    let zen5 = machine("zen5", &[]);
+    let round = |addresses: [u64; 2]| {
+        let accesses = [0, 1].map(|k| access(k, addresses[usize::from(k)], 8, true));
+        a_round(&zen5, &[STORE_RAX, STORE_RAX], &accesses)
+    };
+    assert_eq!(round([0x8000, 0x8040]), 1.0);
+    assert_eq!(round([0x803c, 0x803c]), 2.0);
+    assert_eq!(round([0x8000, 0x803c]), 1.5);
+}
+
+#[test]
 fn an_indexed_load_takes_the_cycle_more_that_the_machine_says() {
     // mov rax,[rax+rcx*8]
     let indexed: &[u8] = &[0x48, 0x8b, 0x04, 0xc8];

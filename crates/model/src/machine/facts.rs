@@ -93,8 +93,8 @@ pub struct Window {
     pub stores_per_cycle: u32,
     /// Whether those of one cycle must go to the same line.
     pub stores_share_line: bool,
-    /// A store across a multiple of so many bytes is written in two cycles of its own; 0 where none
-    /// is.
+    /// A store across a multiple of so many bytes is written in two, in cycles of its own where those
+    /// of one cycle must share a line; 0 where none is.
     pub store_boundary_bytes: u32,
     /// Whether `xor r,r` and the like need no unit.
     pub zero_idioms: bool,

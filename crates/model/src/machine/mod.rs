@@ -61,6 +61,7 @@ const FILES: &[(&str, &str)] = &[
     ("ppc970", include_str!("../../../../machines/ppc970.toml")),
     ("zen3", include_str!("../../../../machines/zen3.toml")),
     ("zen4", include_str!("../../../../machines/zen4.toml")),
+    ("zen5", include_str!("../../../../machines/zen5.toml")),
 ];
 
 /// The names of the machines that travel with the tool, sorted.

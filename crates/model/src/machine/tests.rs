@@ -17,6 +17,7 @@ fn a_host_finds_the_machine_that_describes_it() {
     let name = |vendor, family, model| Machine::matching(vendor, family, model).map(|m| m.name);
     assert_eq!(name("AuthenticAMD", 25, 17).as_deref(), Some("zen4"));
     assert_eq!(name("AuthenticAMD", 25, 1).as_deref(), Some("zen3"));
+    assert_eq!(name("AuthenticAMD", 26, 2).as_deref(), Some("zen5"));
     assert_eq!(name("GenuineIntel", 6, 106).as_deref(), Some("icelake-server"));
     assert_eq!(name("GenuineIntel", 6, 143).as_deref(), Some("goldencove"));
     assert_eq!(name("GenuineIntel", 6, 1), None);

@@ -116,7 +116,7 @@ pub(super) struct QueuedStore {
     pub(super) piece: Piece,
     /// Whether a load may take its value by renaming.
     pub(super) is_plain: bool,
-    /// Whether half of it is written: one across a boundary takes two cycles.
+    /// Whether half of it is written: one across a boundary is written in two.
     pub(super) is_half: bool,
     /// When its line is there; unknown before its address is.
     pub(super) line: u64,

@@ -218,20 +218,24 @@ impl<W: Watcher> ReferenceCore<W> {
             }
             let here = writing.place(first.piece.address);
             let is_twice = writing.is_twice(first.piece.address, first.piece.size);
-            if place.is_some_and(|place| place != here || is_twice) {
-                return;
-            }
-            if is_twice && !first.is_half {
-                first.is_half = true;
+            let is_alone = is_twice && writing.halves_go_alone();
+            if place.is_some_and(|place| place != here || is_alone) {
                 return;
             }
             place = Some(here);
+            if is_twice && !first.is_half {
+                first.is_half = true;
+                if is_alone {
+                    return;
+                }
+                continue;
+            }
             let sequence = first.sequence;
             self.stores.pop_front();
             if self.stores.front().is_none_or(|next| next.sequence != sequence) {
                 self.release(sequence, true, self.cycle);
             }
-            if is_twice {
+            if is_alone {
                 return;
             }
         }
