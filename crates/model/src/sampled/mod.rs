@@ -28,6 +28,7 @@ mod plan;
 mod reaching;
 mod recalled;
 mod regression;
+mod settling;
 mod steering;
 mod surprise;
 #[cfg(test)]
@@ -51,6 +52,7 @@ use plan::Stratum;
 use reaching::Reaching;
 use recalled::Recalled;
 use regression::Prior;
+use settling::Settling;
 use steering::Steering;
 use surprise::Surprise;
 use warmth::Warmth;
@@ -111,6 +113,8 @@ pub struct SampledCore {
     fitted: Option<Fitted>,
     /// Whether all that is skipped reaches the last level.
     reaching: Reaching,
+    /// How long priming must be.
+    settling: Settling,
     surprise: Surprise,
     /// Whether the predictor hears of all that is skipped, and how often it would be wrong besides if it
     /// did not: in the stratum under way, an instruction.
@@ -182,6 +186,7 @@ impl SampledCore {
             latest: None,
             fitted: None,
             reaching: Reaching::new(),
+            settling: Settling::new(&plan, machine),
             surprise: Surprise::default(),
             steering: Steering::default(),
             more_mispredicted: 0.0,

@@ -36,6 +36,7 @@ impl SampledCore {
     }
 
     pub(super) fn begin_stratum(&mut self) {
+        self.plan.prime_instructions = self.settling.prime_instructions();
         let mut dice = self.dice;
         let (length, long_every) = (self.next_length(), self.warmth.long_every());
         self.stratum = Stratum::new(&self.plan, length, long_every, || roll(&mut dice));
@@ -229,6 +230,7 @@ impl SampledCore {
         let (events, latency) = (self.prior.from_memory, self.prior.memory_cycles);
         let waits = events.waits(latency, |event| observed.rate(event));
         self.reaching.note(waits, observed.rate(Event::Cycles));
+        self.settling.note(observed.rate(Event::Cycles), observed.rate(Event::MemoryReads));
         self.judge_steering(&mut observed);
         self.strata.push(observed);
         if self.strata.len() >= STRATA_MAX {

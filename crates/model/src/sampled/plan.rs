@@ -53,7 +53,8 @@ const SHORT: f64 = 50e6;
 
 /// How long a stratum may be after so many instructions, given how much of what the error asked for
 /// allows the windows so far have used up. A run that has used little is calm: a window of it that is
-/// four times as slow as the rest would not make its interval too wide.
+/// four times as slow as the rest would not make its interval too wide. Windows are as many as what they
+/// used up, squared: a spread falls with the root of their number.
 ///
 /// ```text
 /// part of what ran:  1/512 until 50 million, then as √n, 1/128 from 800 million on
@@ -192,8 +193,8 @@ mod tests {
 
     #[test]
     fn strata_of_a_calm_run_are_longer() {
-        let parts = [0.0, 0.125, 0.25, 0.5, 1.0].map(|used| 51_200_000 / longest(51_200_000, used));
-        assert_eq!(parts, [128, 128, 256, 505, 505]);
+        let part = |used| 51_200_000 / longest(51_200_000, used);
+        assert_eq!([0.0, 0.25, 0.375, 0.5, 1.0].map(part), [128, 128, 288, 505, 505]);
         assert_eq!(longest(800_000_000, 0.0), longest(800_000_000, 1.0));
     }
 }

@@ -278,8 +278,12 @@ impl StreamPrefetcher {
         let asked = self.grow(place, line).map_or(0, |run| run.count);
         let far = &mut self.streams[place].far;
         *far = far.saturating_add(asked.min(u64::from(u8::MAX)) as u8);
-        let ahead = |furthest: u64| if up { furthest.checked_sub(line) } else { line.checked_sub(furthest) };
-        furthest.and_then(ahead).is_some_and(|ahead| ahead < self.reach.lines.max(self.reach.lines_max))
+        let ahead = |furthest: u64| {
+            if up { furthest.checked_sub(line) } else { line.checked_sub(furthest) }
+        };
+        furthest
+            .and_then(ahead)
+            .is_some_and(|ahead| ahead < self.reach.lines.max(self.reach.lines_max))
     }
 
     /// A line of a stream's; returns what to fetch that it has not asked for already.

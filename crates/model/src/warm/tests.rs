@@ -47,7 +47,7 @@ fn far_from_windows_a_line_is_told_once_and_the_last_level_still_has_it() {
     let once = 10_000;
     assert_eq!(counts(&near), (3 * once, once));
     assert_eq!(counts(&far), (once, once));
-    far.refresh_far(&lines, 1000 + FORGET_FAR);
+    far.refresh_far(&lines, 1000 + far::FORGET);
     assert_eq!(counts(&far), (2 * once, once), "told anew, and there all along");
 }
 
@@ -92,14 +92,55 @@ fn a_table_is_read_for_pages_that_nobody_follows_when_translation_lacks_them() {
     let small = machine("zen4", &[("caches.l2.size_kib", "8")]);
     let held = u64::from(small.tlbs.l2d.as_ref().unwrap().entries);
     for (pages, walked) in [(held / 2, 1), (2 * held, 3)] {
-        for is_near in [true, false] {
-            let mut warmer = Warmer::new(&small);
-            let addresses: Vec<u64> = (0..pages).map(|page| page * 4096).collect();
-            (0..3).for_each(|_| warmer.pages_of(&addresses, is_near));
-            let read = (warmer.memory().counts.l2_misses, warmer.memory().counts.l3_misses);
-            assert_eq!(read, (walked * pages / 8, pages / 8), "eight pages to a line");
+        let addresses: Vec<u64> = (0..pages).map(|page| page * 4096).collect();
+        let mut near = Warmer::new(&small);
+        (0..3).for_each(|_| near.pages_of(&addresses, true));
+        let read = (near.memory().counts.l2_misses, near.memory().counts.l3_misses);
+        assert_eq!(read, (walked * pages / 8, pages / 8), "eight pages to a line");
+        let mut far = Warmer::new(&small);
+        for k in 0..3 {
+            far.pages_of(&addresses, false);
+            far.refresh_far(&[], far::FORGET * (k + 1));
         }
+        let read = (far.memory().counts.l3, far.memory().counts.l3_misses);
+        assert_eq!(read, (walked * pages / 8, pages / 8), "the last level alone hears of it");
     }
+}
+
+#[test]
+fn what_was_told_from_afar_is_in_the_second_level_when_it_comes_near() {
+    let small = machine("zen4", &[("caches.l2.size_kib", "256")]);
+    let held = 256 * 1024 / 64;
+    // Too far apart for streams. Of the first the second level has nothing left, of the others all.
+    let lines: Vec<u64> = (0..9 * held).map(|k| 5 * 64 * k).collect();
+    let mut warmer = Warmer::new(&small);
+    lines.chunks(1000).for_each(|some| warmer.refresh_far(some, 0));
+    let lacks = |warmer: &Warmer, lines: &[u64]| {
+        let mut again = warmer.clone();
+        again.refresh(lines);
+        again.memory().counts.l2_misses - warmer.memory().counts.l2_misses
+    };
+    let (older, latest) = lines.split_at(8 * held as usize);
+    assert_eq!(lacks(&warmer, latest), held, "it has not heard of anything");
+    warmer.come_near();
+    assert_eq!(lacks(&warmer, latest), 0);
+    assert_eq!(lacks(&warmer, &older[..held as usize]), held);
+    assert_eq!(warmer.memory().counts.l2_misses, 0, "nobody asked");
+}
+
+#[test]
+fn lines_of_a_stream_told_from_afar_come_before_they_are_asked_for() {
+    let zen4 = machine("zen4", &[]);
+    let counts = |lines: &[u64]| {
+        let mut warmer = Warmer::new(&zen4);
+        warmer.refresh_far(lines, 0);
+        let of = warmer.memory().counts;
+        (of.memory_reads, of.l3_misses)
+    };
+    let rising: Vec<u64> = (0..4096).map(|k| 64 * k).collect();
+    assert_eq!(counts(&rising), (4096, 3), "the third settles it");
+    let scattered: Vec<u64> = (0..4096).map(|k| 64 * (k * 2741 % 65536)).collect();
+    assert_eq!(counts(&scattered), (4096, 4096));
 }
 
 #[test]

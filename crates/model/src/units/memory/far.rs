@@ -4,7 +4,7 @@
 //! would have of them it is told at once, when something is about to be timed. Whether memory has to
 //! bring a line before it is asked for follows from the streams of those that it brings.
 
-use super::{GUESSED, Line, Memory, NO_LINE, TOGETHER};
+use super::{GUESSED, Line, Memory, NO_LINE, TABLES, TOGETHER};
 
 impl Memory {
     /// How many of the lines told last the second level can have kept some of: twice what it holds,
@@ -61,7 +61,9 @@ impl Memory {
         if l3.touch(line).is_some() {
             return;
         }
-        let is_guess = self.streams.as_mut().is_some_and(|streams| streams.foresees(line));
+        // Streams do not hear of tables.
+        let streams = self.streams.as_mut().filter(|_| line < TABLES);
+        let is_guess = streams.is_some_and(|streams| streams.foresees(line));
         self.counts.l3_misses += u64::from(!is_guess);
         self.counts.memory_reads += 1;
         self.fill_l3(line, 0);
