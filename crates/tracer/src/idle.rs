@@ -29,14 +29,16 @@ pub struct Idle {
     order: Vec<BlockId>,
     reached: Reached,
     /// Room for addresses, and how many there are.
-    addresses: Box<[u64; ADDRESSES_MAX]>,
+    addresses: Box<[u64; ROOM]>,
     filled: usize,
 }
 
 /// Places that a block is counted in; a power of two.
 const PLACES: usize = 4;
-/// Addresses after which the listener is told of them; a power of two.
+/// Addresses after which the listener is told of them.
 const ADDRESSES_MAX: usize = 1024;
+/// Room for them and for those of one more block; a power of two.
+const ROOM: usize = 2 * ADDRESSES_MAX;
 /// Blocks after which it is told of their order.
 const ORDER_MAX: usize = 512;
 
@@ -51,7 +53,7 @@ impl Default for Idle {
             is_ordered: false,
             order: Vec::new(),
             reached: Reached::default(),
-            addresses: Box::new([0; ADDRESSES_MAX]),
+            addresses: Box::new([0; ROOM]),
             filled: 0,
         }
     }
@@ -160,10 +162,21 @@ impl Idle {
     /// Memory is touched; whether there are enough addresses to tell of.
     #[inline]
     pub fn touch(&mut self, address: u64) -> bool {
-        // Written whether it counts or not: a decision here would be guessed wrong too often.
-        self.addresses[self.filled % ADDRESSES_MAX] = address;
-        self.filled += usize::from(self.reached.is_new(address));
-        self.filled >= ADDRESSES_MAX
+        self.touch_all(std::iter::once(address))
+    }
+
+    /// The same of all that a block touches, which is no more than are told of together.
+    #[inline]
+    pub fn touch_all(&mut self, addresses: impl Iterator<Item = u64>) -> bool {
+        // How many there are is written once: the host would wait for each sum before the next.
+        let mut filled = self.filled;
+        for address in addresses {
+            // Written whether it counts or not: a decision here would be guessed wrong too often.
+            self.addresses[filled % ROOM] = address;
+            filled += usize::from(self.reached.is_new(address));
+        }
+        self.filled = filled;
+        filled >= ADDRESSES_MAX
     }
 
     /// Tells of the addresses that were touched.

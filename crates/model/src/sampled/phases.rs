@@ -40,9 +40,6 @@ impl SampledCore {
         let mut dice = self.dice;
         let (length, long_every) = (self.next_length(), self.warmth.long_every());
         self.stratum = Stratum::new(&self.plan, length, long_every, || roll(&mut dice));
-        if self.reaching.is_on() {
-            self.stratum.reach_longer(&self.plan);
-        }
         self.begin_steering();
         if self.strata.len() >= self.learn_at {
             self.learn_usual();

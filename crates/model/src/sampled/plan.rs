@@ -86,8 +86,6 @@ const LONGER: u64 = 4;
 const OUTER: u64 = LONGER - 1;
 /// The predictor learns from all of so many times what is warmed.
 const STEERED: u64 = 8;
-/// Where the last level is reached throughout, the second one is for so many times as long.
-const NEAR: u64 = 2;
 /// In skipped strata a window is one part in so many, within so many times the usual: what is warmed
 /// before it costs more than it does, and a longer one differs less from its stratum.
 const WINDOW_PART: u64 = 80;
@@ -165,13 +163,6 @@ impl Stratum {
         let (reach, warm) = before(times * plan.warm_instructions);
         let steer = stratum.prime.saturating_sub(STEERED * plan.warm_instructions).min(reach);
         Stratum { steer, reach, warm, is_long, is_skipped: true, ..stratum }
-    }
-
-    /// Where all that is skipped reaches the last level, lines begin to reach the second one in all
-    /// strata as early.
-    pub(super) fn reach_longer(&mut self, plan: &Plan) {
-        self.reach = self.prime.saturating_sub(NEAR * reaching(plan.warm_instructions));
-        self.steer = self.steer.min(self.reach);
     }
 }
 

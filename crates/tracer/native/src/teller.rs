@@ -180,11 +180,10 @@ impl Teller {
     #[inline]
     fn tell_plain(&mut self, block: Block, values: &[u64; WINDOW], fs: u64) {
         if self.idle.is_on() {
-            let count = match self.hears_lines {
-                true => block.plain.fill(values, fs, &mut self.room),
-                false => 0,
-            };
-            return self.pass(block, count);
+            if self.hears_lines {
+                self.touch(block, values, fs);
+            }
+            return self.pass(block);
         }
         let count = block.plain.fill(values, fs, &mut self.room);
         let accesses = self.room.get(..count).unwrap_or_default();
@@ -219,14 +218,24 @@ impl Teller {
         }
     }
 
+    /// The listener idles and wants to hear what a block touched.
+    #[inline]
+    fn touch(&mut self, block: Block, values: &[u64; WINDOW], fs: u64) {
+        let is_full = if let Some(addresses) = block.plain.addresses(values) {
+            self.idle.touch_all(addresses)
+        } else {
+            let count = block.plain.fill(values, fs, &mut self.room);
+            let accesses = self.room.get(..count).unwrap_or_default();
+            self.idle.touch_all(accesses.iter().map(|access| access.address))
+        };
+        if is_full {
+            self.tell_addresses();
+        }
+    }
+
     /// A block ran whole that the listener may want lines of, or that began before it was known that it
     /// would not.
-    fn pass(&mut self, block: Block, count: usize) {
-        for place in 0..count {
-            if self.idle.touch(self.room[place].address) {
-                self.tell_addresses();
-            }
-        }
+    fn pass(&mut self, block: Block) {
         self.idle.count(block.id);
         if self.idle.is_order_full() {
             self.tell_order();

@@ -17,6 +17,17 @@ pub(crate) struct Touch {
     pub(crate) is_store: bool,
 }
 
+impl Touch {
+    /// Where it is, but for the thread pointer.
+    #[inline]
+    fn address(&self, values: &[u64; WINDOW]) -> u64 {
+        // Whether there is a value follows no pattern: no decision is made of it.
+        let mask = u64::from(self.slot >> 7).wrapping_sub(1);
+        let value = values[usize::from(self.slot) % WINDOW] & mask;
+        value.wrapping_add(self.displacement)
+    }
+}
+
 /// Accesses that take more than that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Odd {
@@ -86,17 +97,21 @@ impl Plain {
         self.touches.as_ptr()
     }
 
+    /// The addresses that a plain block touched, given the values from its first on; none if some are
+    /// relative to the thread pointer.
+    #[inline]
+    pub(crate) fn addresses(self, values: &[u64; WINDOW]) -> Option<impl Iterator<Item = u64>> {
+        let address = |touch: &Touch| touch.address(values);
+        self.in_thread.is_empty().then(|| self.touches.iter().map(address))
+    }
+
     /// Puts down what a plain block touched that ran whole, given the values from its first on and the
     /// thread pointer. Says how many accesses there are.
     #[inline]
     pub(crate) fn fill(self, values: &[u64; WINDOW], fs: u64, room: &mut Room) -> usize {
         for (touch, access) in self.touches.iter().zip(room.iter_mut()) {
-            let Touch { displacement, instruction, slot, size, is_store } = *touch;
-            // Whether there is a value follows no pattern: no decision is made of it.
-            let mask = u64::from(slot >> 7).wrapping_sub(1);
-            let value = values[usize::from(slot) % WINDOW] & mask;
-            let address = value.wrapping_add(displacement);
-            *access = Access { address, instruction, size, is_store };
+            let Touch { instruction, size, is_store, .. } = *touch;
+            *access = Access { address: touch.address(values), instruction, size, is_store };
         }
         for place in self.in_thread {
             let address = &mut room[usize::from(*place)].address;
