@@ -209,9 +209,13 @@ impl Front {
         Some(held)
     }
 
-    /// A branch was taken as predicted, with so many cycles of fetch lost.
+    /// A branch was taken as predicted, with so many cycles of fetch lost. One that leads comes with
+    /// the next cycle where another was taken in this one.
     #[inline]
-    pub(super) fn taken(&mut self, shape: &Shape, bubble: u64) {
+    pub(super) fn taken(&mut self, shape: &Shape, bubble: u64, leads: bool) {
+        if leads && self.taken > 0 {
+            self.go_to(self.cycle + 1);
+        }
         self.taken += 1;
         if self.taken >= shape.taken_per_cycle || bubble > 0 {
             self.go_to(self.cycle + 1 + bubble);

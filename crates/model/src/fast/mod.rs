@@ -185,7 +185,7 @@ impl<W: Watcher> FastCore<W> {
             engine.front.restart(again, Cause::Resteer, place as u32);
         } else if taken {
             let bubble = engine.shape.bubble_of(branch.flow, &verdict);
-            engine.front.taken(&engine.shape, bubble);
+            engine.front.taken(&engine.shape, bubble, verdict.leads);
         }
         engine.tell(taken, verdict.mispredicted, verdict.resteered);
     }

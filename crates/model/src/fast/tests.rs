@@ -221,6 +221,36 @@ fn jumps_that_crowd_a_line_of_code_cost_their_bubble_on_both_cores() {
 }
 
 #[test]
+fn the_odd_jump_of_a_loop_has_a_cycle_to_itself_on_both_cores() {
+    fn cycles(core: &mut impl CoreListener, jumps: u32, rounds: u64) {
+        // Jumps sixteen bytes apart, the last one back to the first.
+        for k in 0..jumps {
+            let to = if k + 1 == jumps { 0xfe - 16 * k as u8 } else { 14 };
+            core.translated(BlockId(k), &block(0x1000 + 16 * u64::from(k), &[&[0xeb, to]]));
+        }
+        (0..rounds).for_each(|_| (0..jumps).for_each(|k| core.executed(BlockId(k), 1, &[])));
+    }
+    let zen5 = machine("zen5", &[]);
+    for (jumps, expected) in [(2, 1), (3, 2), (4, 2), (5, 3)] {
+        let fast = |rounds| {
+            let mut core = FastCore::new(&zen5, Settings::default());
+            cycles(&mut core, jumps, rounds);
+            core.finish();
+            core.cycles()
+        };
+        let slow = |rounds| {
+            let mut core = ReferenceCore::new(&zen5, Settings::default());
+            cycles(&mut core, jumps, rounds);
+            core.finish();
+            core.cycles()
+        };
+        assert_eq!(fast(2000) - fast(1000), 1000 * expected, "{jumps} jumps");
+        let off = (slow(2000) - slow(1000)).abs_diff(1000 * expected);
+        assert!(off <= 4, "cycle by cycle, {jumps} jumps: {off} cycles off");
+    }
+}
+
+#[test]
 fn a_random_branch_costs_the_penalty_each_time_it_is_mispredicted() {
     let zen4 = machine("zen4", &[("branch.direction", "bimodal")]);
     let mut core = FastCore::new(&zen4, Settings::default());

@@ -233,6 +233,10 @@ pub struct Memory {
     pub latency_cycles: u32,
     /// Bandwidth of one core.
     pub bytes_per_cycle: u32,
+    /// Whether pages lie anywhere, as an operating system places them: the second and third level know
+    /// lines by where they lie. Left out, by the program's addresses.
+    #[serde(default)]
+    pub scattered_pages: bool,
     /// Where the facts come from.
     pub source: String,
 }
@@ -249,7 +253,8 @@ pub struct Prefetch {
     pub l1_stride: bool,
     /// Rows of lines, into the second level.
     pub l2_stream: bool,
-    /// How far ahead a stream runs that has just begun or whose lines are near.
+    /// How far ahead a stream runs that has just begun or whose lines are near. With 0, every stream
+    /// is as one of lines from memory.
     pub l2_stream_lines: u32,
     /// How far ahead one of lines from memory runs at most: as far as it has come. Left out, no
     /// further than at first.
@@ -311,6 +316,10 @@ pub struct BranchFacts {
     /// Further cycles lost after a taken branch of a line that has more of them.
     #[serde(default)]
     pub crowded_bubble_cycles: u32,
+    /// Whether a taken branch goes along with another in its cycle only if it did when they were met
+    /// first. Left out, whoever comes does.
+    #[serde(default)]
+    pub fixed_pairs: bool,
     /// Where the facts come from.
     pub source: String,
 }

@@ -39,6 +39,8 @@ pub(super) struct Fetch {
     cause: Cause,
     blame: u32,
     since: u64,
+    /// Branches taken in the cycle that fetch goes on with.
+    taken: u64,
     met: Met,
 }
 
@@ -56,6 +58,7 @@ impl Fetch {
             cause: Cause::Fetch,
             blame: 0,
             since: 0,
+            taken: 0,
             met: Met::default(),
         }
     }
@@ -101,6 +104,7 @@ impl<W: Watcher> ReferenceCore<W> {
                 return;
             }
             spent.slots += slots;
+            spent.taken += std::mem::take(&mut self.fetch.taken);
             spent.bytes += bytes;
             let Some(arrival) = self.arrivals.pop_front() else { return };
             let next = arrival.next;
@@ -255,13 +259,25 @@ impl<W: Watcher> ReferenceCore<W> {
             return true;
         }
         if taken {
-            spent.taken += 1;
             let bubble = self.shape.bubble_of(branch.flow, &verdict);
-            if spent.taken >= self.shape.taken_per_cycle || bubble > 0 {
-                self.fetch.from = self.fetch.from.max(self.cycle + 1 + bubble);
-                return true;
-            }
+            return self.take(bubble, verdict.leads, spent);
         }
         false
+    }
+
+    /// A branch was taken as predicted. One that leads comes with the next cycle where another was
+    /// taken in this one. Returns whether fetch ends for this cycle.
+    fn take(&mut self, bubble: u64, leads: bool, spent: &mut Spent) -> bool {
+        let is_late = leads && spent.taken > 0;
+        let at = self.cycle + u64::from(is_late);
+        spent.taken = if is_late { 1 } else { spent.taken + 1 };
+        let is_last = spent.taken >= self.shape.taken_per_cycle || bubble > 0;
+        if is_last {
+            self.fetch.from = self.fetch.from.max(at + 1 + bubble);
+        } else if is_late {
+            self.fetch.from = self.fetch.from.max(at);
+            self.fetch.taken = spent.taken;
+        }
+        is_last || is_late
     }
 }

@@ -59,6 +59,8 @@ pub struct Cache<V> {
     mask: u64,
     /// 2^128 / sets, rounded up: a remainder is two products instead of a slow division.
     inverse: u128,
+    /// The power of two of the numbers that stay together; 64 where all do.
+    together: u32,
 }
 
 impl<V: Copy + Default> Cache<V> {
@@ -82,7 +84,14 @@ impl<V: Copy + Default> Cache<V> {
             sets,
             mask: if sets.is_power_of_two() { sets - 1 } else { 0 },
             inverse: (u128::MAX / u128::from(sets)).wrapping_add(1),
+            together: u64::BITS,
         }
+    }
+
+    /// The same, with numbers in sets by chance: lines of pages that lie anywhere. So many of them, a
+    /// power of two, lie in a row.
+    pub(super) fn scattered(self, row: u64) -> Cache<V> {
+        Cache { together: row.trailing_zeros(), ..self }
     }
 
     /// Empties it, as it was made.
@@ -110,6 +119,7 @@ impl<V: Copy + Default> Cache<V> {
 
     #[inline]
     fn set(&self, number: u64) -> usize {
+        let number = if self.together == u64::BITS { number } else { self.elsewhere(number) };
         if self.mask != 0 || self.sets == 1 {
             return (number & self.mask) as usize;
         }
@@ -118,6 +128,13 @@ impl<V: Copy + Default> Cache<V> {
         let (high, low) = (fraction >> 64, fraction & u128::from(u64::MAX));
         let sets = u128::from(self.sets);
         ((high * sets + ((low * sets) >> 64)) >> 64) as usize
+    }
+
+    /// Where the row of a number came to lie, and the number in it.
+    #[inline]
+    fn elsewhere(&self, number: u64) -> u64 {
+        let row = (number >> self.together).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (row ^ row >> 32) << self.together | number & ((1 << self.together) - 1)
     }
 
     #[inline]
@@ -481,6 +498,19 @@ mod tests {
                 assert_eq!(ways(to_front(order, way)), expected);
             }
         }
+    }
+
+    #[test]
+    fn scattered_pages_fill_sets_unevenly_and_none_is_lost() {
+        let rounds = |pages: u64| {
+            let mut cache = Cache::new(4096, 16).scattered(4);
+            assert_eq!(misses(&mut cache, 0..4 * pages), 4 * pages as usize);
+            misses(&mut cache, 0..4 * pages) as f64 / (4 * pages) as f64
+        };
+        // As many lines as it holds do not fit, though half of them do.
+        assert_eq!(rounds(256), 0.0);
+        assert!((0.3..0.7).contains(&rounds(1024)), "{}", rounds(1024));
+        assert!(rounds(2048) > 0.95);
     }
 
     #[test]

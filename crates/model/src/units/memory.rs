@@ -105,13 +105,17 @@ impl Memory {
         let cycles_each = |bytes: u32| u64::from(line_bytes.div_ceil(bytes.max(1)));
         let l3_bytes = caches.l3.as_ref().and_then(|l3| l3.bytes_per_cycle);
         let (l1d, l1i) = (cache(&caches.l1d), cache(&caches.l1i));
+        let is_scattered = machine.memory.scattered_pages;
+        let far = |facts| {
+            if is_scattered { cache(facts).scattered(page_lines) } else { cache(facts) }
+        };
         Memory {
             l1d_newest: Newest::new(l1d.sets(), NO_LINE),
             l1d,
             l1i_newest: Newest::new(l1i.sets(), NO_LINE),
             l1i,
-            l2: cache(&caches.l2),
-            l3: caches.l3.as_ref().map(cache),
+            l2: far(&caches.l2),
+            l3: caches.l3.as_ref().map(far),
             dtlb: Tlb::new(tlbs, &tlbs.l1d, tlbs.l2d.as_ref()),
             itlb: Tlb::new(tlbs, &tlbs.l1i, tlbs.l2i.as_ref()),
             l1d_misses: MissFile::new(caches.l1d.misses as usize),

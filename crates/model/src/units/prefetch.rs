@@ -399,6 +399,20 @@ mod tests {
     }
 
     #[test]
+    fn one_that_may_begin_with_nothing_runs_as_far_through_lines_that_are_near() {
+        let reach = Reach { lines: 0, lines_max: 16, crosses_pages: true };
+        let mut streams = StreamPrefetcher::new(reach, 64);
+        let mut furthest = 0;
+        for line in 0..100 {
+            if let Some(run) = streams.observe(line) {
+                furthest = run.first + run.count - 1;
+                streams.answered(false);
+            }
+            assert_eq!(furthest, if line < 2 { 0 } else { line + line.min(16) }, "at {line}");
+        }
+    }
+
+    #[test]
     fn a_page_without_a_neighbours_stream_begins_anew() {
         let reach = Reach { lines: 4, lines_max: 16, crosses_pages: true };
         let mut streams = StreamPrefetcher::new(reach, 64);

@@ -2,11 +2,13 @@
 
 mod crowd;
 mod direction;
+mod pairs;
 mod tage;
 mod targets;
 
 use crowd::Crowds;
 use direction::Direction;
+use pairs::Pairs;
 use targets::{Indirect, Returns};
 
 use super::cache::Cache;
@@ -28,6 +30,8 @@ pub struct Verdict {
     /// Its line has more taken branches than the target buffer follows at once, and it is not among
     /// the first.
     pub crowded: bool,
+    /// Taken, it does not go along with the taken branch before it, whatever room the cycle has.
+    pub leads: bool,
 }
 
 /// A branch that has executed.
@@ -58,6 +62,8 @@ pub struct Predictor {
     newest: Newest<(u64, u64)>,
     /// None where lines hold any number of targets.
     crowds: Option<Crowds>,
+    /// None where any branches share a cycle.
+    pairs: Option<Pairs>,
     indirect: Option<Indirect>,
     returns: Returns,
 }
@@ -72,6 +78,7 @@ impl Predictor {
             newest: Newest::new(targets.sets(), (u64::MAX, 0)),
             targets,
             crowds: (facts.line_targets > 0).then(|| Crowds::new(facts.line_targets)),
+            pairs: facts.fixed_pairs.then(Pairs::new),
             indirect: (indirect > 0).then(|| Indirect::new(indirect)),
             returns: Returns::new(facts.return_stack as usize),
         }
@@ -80,8 +87,10 @@ impl Predictor {
     /// Predicts a branch, learns what it did, and says what was wrong.
     #[inline]
     pub fn observe(&mut self, branch: &Branch) -> Verdict {
-        match branch.flow {
-            Flow::Conditional => self.conditional(branch.pc, branch.taken, branch.target),
+        let verdict = match branch.flow {
+            Flow::Conditional => {
+                return self.conditional(branch.pc, branch.taken, branch.target);
+            }
             Flow::Jump => self.direct(branch),
             Flow::Call => {
                 self.returns.push(branch.next);
@@ -96,8 +105,14 @@ impl Predictor {
                 let wrong = self.returns.pop() != branch.target;
                 Verdict { mispredicted: wrong, ..Verdict::default() }
             }
-            Flow::Next => Verdict::default(),
-        }
+            Flow::Next => return Verdict::default(),
+        };
+        Verdict { leads: self.leads(branch.pc), ..verdict }
+    }
+
+    #[inline]
+    fn leads(&mut self, pc: u64) -> bool {
+        self.pairs.as_mut().is_some_and(|pairs| pairs.leads(pc))
     }
 
     /// The same of a conditional branch, which most are.
@@ -110,6 +125,7 @@ impl Predictor {
             wrong_direction: wrong,
             resteered: known == Known::Not && !wrong,
             crowded: known == Known::Crowded,
+            leads: taken && self.leads(pc),
             ..Verdict::default()
         }
     }
