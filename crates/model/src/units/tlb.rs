@@ -19,7 +19,8 @@ const NO_PAGE: u64 = u64::MAX;
 /// Pages whose place is known without a search; a power of two, and several times what a first level
 /// holds, so that few share a place.
 const NEAR: usize = 256;
-/// Pages that are told apart from afar, about what a first level holds; a power of two.
+/// Pages that are told apart from afar where there is no second level, about what a first one holds; a
+/// power of two.
 const FAR: usize = 64;
 
 /// A page, and where the first level holds it.
@@ -45,8 +46,12 @@ pub struct Tlb {
     walk_cycles: u32,
     page_shift: u32,
     near: [Near; NEAR],
-    /// Pages told from afar, the last of each low bits: about what the first level would hold.
-    far: [u64; FAR],
+    /// Pages told from afar, the last of each low bits: about what the second level would hold, or the
+    /// first where it is the only one.
+    far: Vec<u64>,
+    /// The latest of them as a ring, and how many there were since the second level heard of them.
+    latest: Vec<u64>,
+    told: usize,
     /// Translations that the first level did not have.
     pub misses: u64,
 }
@@ -55,6 +60,7 @@ impl Tlb {
     /// Of one side of a machine.
     pub fn new(facts: &Tlbs, first: &TlbFacts, second: Option<&TlbFacts>) -> Tlb {
         let buffer = |tlb: &TlbFacts| Cache::new(tlb.entries as usize, tlb.ways as usize);
+        let second_pages = second.map_or(0, |tlb| tlb.entries as usize);
         Tlb {
             first: buffer(first),
             second: second.map(buffer),
@@ -62,7 +68,10 @@ impl Tlb {
             walk_cycles: facts.walk_cycles,
             page_shift: facts.page_bytes.trailing_zeros(),
             near: [Near { page: NO_PAGE, place: Place::default() }; NEAR],
-            far: [NO_PAGE; FAR],
+            far: vec![NO_PAGE; second_pages.next_power_of_two().max(FAR)],
+            // They do not fall evenly.
+            latest: vec![NO_PAGE; 2 * second_pages],
+            told: 0,
             misses: 0,
         }
     }
@@ -137,22 +146,40 @@ impl Tlb {
         translation.walked
     }
 
-    /// The same long before anything is timed: the first level does not remember for so long, and what
-    /// it would keep from the second one need not be known so closely.
+    /// The same long before anything is timed. The first level does not remember for so long, and what
+    /// the second one would have, which has yet to hear of it (`come_near`), is taken to be the last page
+    /// of each low bits.
     #[inline]
     pub fn refresh_far(&mut self, address: u64) -> bool {
         let page = address >> self.page_shift;
-        let told = &mut self.far[page as usize % FAR];
-        if *told == page {
+        let place = page as usize & (self.far.len() - 1);
+        if self.far[place] == page {
             return false;
         }
-        *told = page;
-        let Some(second) = &mut self.second else { return true };
-        let walked = second.touch(page).is_none();
-        if walked {
-            second.insert(page, ());
+        self.far[place] = page;
+        if !self.latest.is_empty() {
+            let places = self.latest.len();
+            self.latest[self.told % places] = page;
+            self.told += 1;
         }
-        walked
+        true
+    }
+
+    /// Pages told from afar are told anew from here on, so that those in use stay among the latest.
+    pub fn forget_far(&mut self) {
+        self.far.fill(NO_PAGE);
+    }
+
+    /// The second level hears of the pages told last from afar.
+    pub fn come_near(&mut self) {
+        let Some(second) = &mut self.second else { return };
+        let (places, told) = (self.latest.len(), std::mem::take(&mut self.told));
+        let (newer, older) = self.latest.split_at(if told > places { told % places } else { 0 });
+        for &page in older.iter().chain(newer).take(told) {
+            if second.touch(page).is_none() {
+                second.insert(page, ());
+            }
+        }
     }
 
     /// Puts a page into the first level.
@@ -209,11 +236,16 @@ mod tests {
     fn pages_told_from_afar_reach_the_second_level_alone() {
         let facts = &Machine::named("zen4").unwrap().tlbs;
         let mut tlb = Tlb::new(facts, &facts.l1d, facts.l2d.as_ref());
+        let held = u64::from(facts.l2d.as_ref().unwrap().entries);
         let pages = u64::from(2 * facts.l1d.entries);
+        // More than the ring holds, of which nothing is left; then some, each of them once.
+        let many = (0..9 * held).filter(|page| tlb.refresh_far((1000 + page) * 4096)).count();
+        assert_eq!(many as u64, 9 * held);
         for walks in [pages, 0] {
             let told = (0..pages).filter(|page| tlb.refresh_far(page * 4096)).count();
             assert_eq!(told as u64, walks, "once");
         }
+        tlb.come_near();
         let missed = (0..pages).map(|page| tlb.translate(page * 4096));
         let missed: Vec<Translation> = missed.collect();
         assert!(missed.iter().all(|t| t.missed_l1 && !t.walked));

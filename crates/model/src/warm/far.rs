@@ -55,6 +55,7 @@ impl Far {
         if instructions.abs_diff(self.since) >= FORGET {
             self.since = instructions;
             self.told.forget();
+            memory.forget_far_pages();
         }
         self.new.clear();
         for table in self.tables.drain(..) {
@@ -62,8 +63,11 @@ impl Far {
         }
         for &address in addresses {
             let (line, next) = memory.far_lines_of(address);
-            for line in [line, next].into_iter().flatten() {
+            if let Some(line) = line {
                 push(&mut self.told, &mut self.new, line);
+            }
+            if let Some(next) = next {
+                push(&mut self.told, &mut self.new, next);
             }
         }
         memory.reach_last(&self.new);
@@ -73,13 +77,13 @@ impl Far {
     /// Keeps what is new among the latest.
     fn keep(&mut self) {
         let places = self.latest.len();
-        if places == 0 {
-            return;
-        }
-        for &line in &self.new {
-            self.latest[self.count % places] = line;
-            self.count += 1;
-        }
+        // No more than there is room for: those before them would be written over.
+        let new = &self.new[self.new.len().saturating_sub(places)..];
+        let at = self.count % places.max(1);
+        let (before, after) = new.split_at(new.len().min(places - at));
+        self.latest[at..at + before.len()].copy_from_slice(before);
+        self.latest[..after.len()].copy_from_slice(after);
+        self.count += new.len();
     }
 
     /// The second level hears of the latest lines.

@@ -41,6 +41,11 @@ impl Memory {
         self.dtlb.refresh_far(address).then(|| self.table_line(address))
     }
 
+    /// Pages are told anew from here on.
+    pub(crate) fn forget_far_pages(&mut self) {
+        self.dtlb.forget_far();
+    }
+
     /// Lines reach the last level, in order.
     pub(crate) fn reach_last(&mut self, lines: &[u64]) {
         for few in lines.chunks(TOGETHER) {
@@ -69,8 +74,9 @@ impl Memory {
         self.fill_l3(line, 0);
     }
 
-    /// Lines that reached the last level reach the second, in order.
+    /// Lines that reached the last level reach the second, in order, and so do pages.
     pub(crate) fn reach_second<'a>(&mut self, lines: impl Iterator<Item = &'a u64>) {
+        self.dtlb.come_near();
         for &line in lines {
             if self.l2.touch(line).is_some() {
                 continue;
