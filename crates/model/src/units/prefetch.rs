@@ -166,6 +166,8 @@ pub struct StreamPrefetcher {
     /// without a search.
     held: [u8; HELD],
     order: Chain,
+    /// The last line told from afar of pages with the same low bits.
+    alone: [u64; HINTS],
     /// The stream that asked last.
     asked: usize,
     reach: Reach,
@@ -201,6 +203,7 @@ impl StreamPrefetcher {
             hints: [0; HINTS],
             held: [0; HELD],
             order: Chain::new(STREAMS),
+            alone: [u64::MAX; HINTS],
             asked: 0,
             reach,
             page_lines_shift: page_lines.max(1).ilog2(),
@@ -272,8 +275,18 @@ impl StreamPrefetcher {
 
     /// Tells of a line that only memory has, long before anything is timed: whether a stream asked for
     /// it before. What it asks for next is taken to come from memory too, and is not named.
+    ///
+    /// Most lines that nobody foresees come alone: a page has a stream from its second near line on.
     pub fn foresees(&mut self, line: u64) -> bool {
-        let Some(place) = self.find(line >> self.page_lines_shift, line) else { return false };
+        let page = line >> self.page_lines_shift;
+        let last = &mut self.alone[page as usize % HINTS];
+        let is_alone = last.abs_diff(line) > NEAR_LINES;
+        *last = line;
+        let around = [page.wrapping_sub(1), page, page.wrapping_add(1)];
+        if is_alone && around.iter().all(|&page| self.held[page as usize % HELD] == 0) {
+            return false;
+        }
+        let Some(place) = self.find(page, line) else { return false };
         let Stream { furthest, up, .. } = self.streams[place];
         let asked = self.grow(place, line).map_or(0, |run| run.count);
         let far = &mut self.streams[place].far;
