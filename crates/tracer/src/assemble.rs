@@ -142,7 +142,7 @@ impl Assembler {
     /// A block ran whole while the listener idled.
     #[inline(never)]
     fn count_one(&mut self, block: &'static LiveBlock) {
-        self.idle.count(block.id);
+        self.idle.count(block.id, 1);
         if self.idle.is_order_full() {
             self.tell_order();
         }
@@ -177,7 +177,7 @@ impl Assembler {
             }
             let is_whole = pending.goes_anywhere | pending.leads_to(next.start);
             if is_whole & (pending.id.0 < self.known) {
-                self.idle.count(pending.id);
+                self.idle.count(pending.id, 1);
                 counted += u64::from(pending.len);
             } else {
                 self.finish_noted(pending, next.start, is_whole);

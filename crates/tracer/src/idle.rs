@@ -92,15 +92,15 @@ impl Idle {
         self.left.max(0) as u64
     }
 
-    /// A block ran whole.
+    /// A block ran whole so many times in a row, at least once.
     #[inline]
-    pub fn count(&mut self, id: BlockId) {
+    pub fn count(&mut self, id: BlockId, times: u32) {
         match self.runs.get_mut(id.0 as usize) {
-            Some([runs, ..]) if *runs > 0 => *runs += 1,
-            _ => self.count_first(id),
+            Some([runs, ..]) if *runs > 0 => *runs += times,
+            _ => self.count_first(id, times),
         }
         if self.is_ordered {
-            self.order.push(id);
+            self.order.extend(std::iter::repeat_n(id, times as usize));
         }
     }
 
@@ -113,7 +113,7 @@ impl Idle {
             instructions += u64::from(lens.get(place).copied().unwrap_or(0));
             match self.runs.get_mut(place) {
                 Some(runs) if runs[0] > 0 => runs[turn % PLACES] += 1,
-                _ => self.count_first(*id),
+                _ => self.count_first(*id, 1),
             }
         }
         instructions
@@ -140,7 +140,7 @@ impl Idle {
 
     #[cold]
     #[inline(never)]
-    fn count_first(&mut self, id: BlockId) {
+    fn count_first(&mut self, id: BlockId, times: u32) {
         let place = id.0 as usize;
         if self.runs.len() <= place {
             self.runs.resize(place + 1, [0; PLACES]);
@@ -148,7 +148,7 @@ impl Idle {
         if self.runs[place] == [0; PLACES] {
             self.ran.push(id.0);
         }
-        self.runs[place][0] += 1;
+        self.runs[place][0] += times;
     }
 
     /// So many instructions ran in blocks that were counted; whether those were the last to go unseen.

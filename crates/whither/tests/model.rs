@@ -23,7 +23,13 @@ fn can_model() -> bool {
 }
 
 fn modelled(arguments: &[&str]) -> Value {
-    let mut all = vec!["model", "--full", "--json", "--machine", "zen4", "--pin", "--"];
+    modelled_as(&["--full"], arguments)
+}
+
+fn modelled_as(options: &[&str], arguments: &[&str]) -> Value {
+    let mut all = vec!["model", "--json", "--machine", "zen4", "--pin"];
+    all.extend(options);
+    all.push("--");
     all.extend(arguments);
     let output = whither(&all);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -89,6 +95,26 @@ fn a_loop_counts_what_it_must() {
     assert_eq!((count(&report, "loads"), count(&report, "stores")), (n, n));
     assert_eq!(count(&report, "conditional-branches"), n);
     assert_eq!(count(&report, "taken-branches"), n - 1);
+}
+
+/// Twenty rounds over a million lines, more than caches hold, so that a sampled run skips most of it and
+/// hears of all lines.
+const ROUNDS: &str = ".globl _start\n_start: mov $20, %edx\n\
+    2: lea lines(%rip), %rdi\n mov $1048576, %ecx\n\
+    1: mov (%rdi), %rax\n add $64, %rdi\n dec %ecx\n jnz 1b\n dec %edx\n jnz 2b\n\
+    mov $60, %eax\n xor %edi, %edi\n syscall\n\
+    .bss\n .balign 64\nlines: .skip 67108864\n";
+
+#[test]
+fn a_loop_that_is_mostly_skipped_counts_what_it_must() {
+    let folder = Folder::new("rounds");
+    let flags = ["-nostdlib", "-static"];
+    let Some(program) = folder.program(ROUNDS, "s", &flags).filter(|_| can_model()) else { return };
+    let report = modelled_as(&["--error", "3%"], &[&program]);
+    let (rounds, n) = (20, 1 << 20);
+    assert_eq!(report["run"]["instructions"], 1 + rounds * (2 + 4 * n + 2) + 3);
+    assert_eq!(count(&report, "loads"), rounds * n);
+    assert_eq!(count(&report, "conditional-branches"), rounds * (n + 1));
 }
 
 #[test]

@@ -147,20 +147,29 @@ impl Teller {
     }
 
     fn tell_all(&mut self, ran: &Ran<'_>) {
-        let mut at = 0;
+        let (mut place, mut at) = (0, 0);
         let last = ran.ids.len() - 1;
-        for (place, id) in ran.ids.iter().enumerate() {
+        while let Some(id) = ran.ids.get(place) {
             self.look_ahead(ran.ids, place);
-            let Some(block) = self.known.get(id.0 as usize).copied() else { continue };
+            let Some(block) = self.known.get(id.0 as usize).copied() else {
+                place += 1;
+                continue;
+            };
             let values = ran.slots.get(at..).unwrap_or_default();
-            at += usize::from(block.slots);
             let cut = ran.cut.filter(|_| place == last);
+            let is_plain = block.is_plain & cut.is_none();
+            // The last block may be cut short: it is told by itself.
+            let others = &ran.ids[place..last.max(place + 1)];
+            let mut times = 1;
             match values.first_chunk::<WINDOW>() {
-                Some(values) if block.is_plain & cut.is_none() => {
-                    self.tell_plain(block, values, ran.fs);
+                Some(_) if is_plain && self.idle.is_on() => {
+                    times = self.pass_again(block, others, values, ran.fs);
                 }
+                Some(values) if is_plain => self.tell_plain(block, values, ran.fs),
                 _ => self.tell_odd(block, values, ran.fs, cut.unwrap_or(block.len)),
             }
+            place += times;
+            at += times * usize::from(block.slots);
         }
     }
 
@@ -179,12 +188,6 @@ impl Teller {
 
     #[inline]
     fn tell_plain(&mut self, block: Block, values: &[u64; WINDOW], fs: u64) {
-        if self.idle.is_on() {
-            if self.hears_lines {
-                self.touch(block, values, fs);
-            }
-            return self.pass(block);
-        }
         let count = block.plain.fill(values, fs, &mut self.room);
         let accesses = self.room.get(..count).unwrap_or_default();
         self.listener.executed(block.id, block.len, accesses);
@@ -233,16 +236,43 @@ impl Teller {
         }
     }
 
-    /// A block ran whole that the listener may want lines of, or that began before it was known that it
-    /// would not.
-    fn pass(&mut self, block: Block) {
-        self.idle.count(block.id);
+    /// The listener idles. A block ran whole, perhaps again and again, that it may want lines of, or that
+    /// began before it was known that it would not. Says how often it ran: what is counted of a loop is
+    /// counted once.
+    ///
+    /// ```text
+    /// ids:     7 7 7 7 9 ..        values: | 1st run | 2nd | 3rd | 4th | ..
+    ///          '-----' at most until the listener wakes
+    /// ```
+    #[inline]
+    fn pass_again(&mut self, block: Block, ids: &[BlockId], values: &[u64], fs: u64) -> usize {
+        let len = u64::from(block.len);
+        let most = ids.len().min(self.idle.left().div_ceil(len.max(1)) as usize);
+        let alike = ids.get(1..most).unwrap_or_default().iter().take_while(|id| **id == block.id);
+        let mut times = 1 + alike.count();
+        if self.hears_lines {
+            times = self.touch_again(block, times, values, fs);
+        }
+        self.idle.count(block.id, times as u32);
         if self.idle.is_order_full() {
             self.tell_order();
         }
-        if self.idle.add(u64::from(block.len)) {
+        if self.idle.add(len * times as u64) {
             self.wake();
         }
+        times
+    }
+
+    /// Puts down what so many runs of a block touched, given the values from the first run's on; how
+    /// many of them were put down before there were too few values.
+    #[inline]
+    fn touch_again(&mut self, block: Block, times: usize, values: &[u64], fs: u64) -> usize {
+        for turn in 0..times {
+            let values = values.get(turn * usize::from(block.slots)..).unwrap_or_default();
+            let Some(values) = values.first_chunk::<WINDOW>() else { return turn };
+            self.touch(block, values, fs);
+        }
+        times
     }
 
     fn tell_order(&mut self) {
