@@ -22,7 +22,7 @@
 //!                     core::Life (every micro-op, for a Watcher such as pmu::Sampler or
 //!                     monitor::Monitor)
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod cause;
 pub mod core;

@@ -60,6 +60,15 @@ pub trait CoreListener: Send {
     /// a repeated string instruction. No further instruction ran.
     fn continued(&mut self, _id: BlockId, _accesses: &[Access]) {}
 
+    /// How often it asked its outermost tables so far, which are more than the host's near caches hold.
+    fn far_looks(&self) -> u64 {
+        0
+    }
+
+    /// These addresses are touched soon. Nothing follows from it; an engine that tells where `far_looks`
+    /// are frequent spares the listener's host some waiting.
+    fn approach(&self, _addresses: &[u64]) {}
+
     /// For how many instructions from now on the listener has no use for accesses or order. An engine
     /// that asks may tell it by `ran` how often blocks ran in that time, or go on as before.
     fn idles_for(&self) -> u64 {

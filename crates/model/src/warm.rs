@@ -392,6 +392,14 @@ impl CoreListener for Warmer {
         }
     }
 
+    fn far_looks(&self) -> u64 {
+        self.memory.counts.l3
+    }
+
+    fn approach(&self, addresses: &[u64]) {
+        self.memory.approach(addresses);
+    }
+
     fn interrupted(&mut self) {
         // The handler follows from no branch.
         self.lose_open();

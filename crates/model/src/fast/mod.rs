@@ -254,6 +254,14 @@ impl<W: Watcher> CoreListener for FastCore<W> {
         }
     }
 
+    fn far_looks(&self) -> u64 {
+        self.engine.memory.counts.l3
+    }
+
+    fn approach(&self, addresses: &[u64]) {
+        self.engine.memory.approach(addresses);
+    }
+
     fn interrupted(&mut self) {
         // What follows is no consequence of the branch before it.
         self.settle(None);

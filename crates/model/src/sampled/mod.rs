@@ -348,6 +348,17 @@ impl CoreListener for SampledCore {
         self.in_stratum += u64::from(ran);
     }
 
+    fn far_looks(&self) -> u64 {
+        self.warmer.far_looks() + self.core.far_looks()
+    }
+
+    fn approach(&self, addresses: &[u64]) {
+        match self.phase {
+            Phase::Certain | Phase::Prime | Phase::Measure => self.core.approach(addresses),
+            _ => self.warmer.approach(addresses),
+        }
+    }
+
     fn idles_for(&self) -> u64 {
         match self.is_skipping() {
             true => self.turns_at.saturating_sub(self.in_stratum).min(self.steers_alike_for()),

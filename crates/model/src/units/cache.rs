@@ -13,6 +13,8 @@
 //! orders: | 0x...10 (1 is older)   | 0x...01 (0 is older)   |
 //! ```
 
+use super::ahead::bring;
+
 /// No number: marks an empty place. Lines and pages are shifted addresses, so never all ones.
 const EMPTY: u64 = u64::MAX;
 /// Sets up to this wide keep their order in a word.
@@ -30,6 +32,9 @@ const HINTS_MAX: usize = 8192;
 const IN_ORDER: u64 = 0xfedc_ba98_7654_3210;
 /// One in every way's bits.
 const ONES: u64 = 0x1111_1111_1111_1111;
+
+/// Tags that share a line of the host's memory.
+const HOST_LINE: usize = 8;
 
 /// Where a number is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -243,6 +248,16 @@ impl<V: Copy + Default> Cache<V> {
         }
         self.renew(set, way);
         Some(&mut self.values[set * self.ways + way])
+    }
+
+    /// Has the host bring what a use of a number will look at first: the tags of its set and their order.
+    #[inline]
+    pub(super) fn bring(&self, number: u64) {
+        let set = self.set(number);
+        let places = set * self.ways..(set + 1) * self.ways;
+        let tags = self.tags.get(places).unwrap_or_default();
+        tags.iter().step_by(HOST_LINE).for_each(bring);
+        self.orders.get(set).into_iter().for_each(bring);
     }
 
     /// Reads what a use of a number will need, the place of the one that leaves for it included: where

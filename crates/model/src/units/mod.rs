@@ -12,6 +12,7 @@
 //! branch ----> Predictor: direction, targets, returns
 //! ```
 
+mod ahead;
 pub mod branch;
 pub mod cache;
 pub mod memory;

@@ -22,6 +22,13 @@ const ACCESSES_MAX: usize = 2047;
 const NEAR_AHEAD: usize = 6;
 const FAR_AHEAD: usize = 12;
 
+/// How many blocks ahead the listener hears which addresses come, where it looks far beyond what the
+/// host has at hand: so often between two times that it is asked.
+const ADDRESSES_AHEAD: usize = 16;
+const FAR_LOOKS: u64 = 16;
+/// Addresses of one block that it hears of so.
+const APPROACHED_MAX: usize = 16;
+
 /// Has the host bring a line of memory.
 #[inline]
 fn bring<T>(line: *const T) {
@@ -55,6 +62,16 @@ pub(crate) struct Teller {
     lens: Vec<u16>,
     /// Instructions of the longest block that ran lately.
     longest: u16,
+    /// The listener's far looks when it was last asked, and whether they are frequent.
+    far_looks: u64,
+    is_far: bool,
+}
+
+/// A block ahead of the one that is told, and where its values begin.
+#[derive(Clone, Copy, Default)]
+struct Ahead {
+    place: usize,
+    at: usize,
 }
 
 impl Teller {
@@ -68,6 +85,8 @@ impl Teller {
             accesses: Vec::with_capacity(256),
             lens: Vec::new(),
             longest: LONGEST_LEAST,
+            far_looks: 0,
+            is_far: false,
         }
     }
 
@@ -88,6 +107,9 @@ impl Teller {
         let is_ordered = self.listener.hears_order();
         self.idle.begin(self.listener.idles_for(), is_ordered, self.known.len() as u32);
         self.hears_lines = self.listener.hears_lines();
+        let far_looks = self.listener.far_looks();
+        self.is_far = far_looks - self.far_looks >= FAR_LOOKS;
+        self.far_looks = far_looks;
     }
 
     /// Tells what ran.
@@ -148,6 +170,7 @@ impl Teller {
 
     fn tell_all(&mut self, ran: &Ran<'_>) {
         let (mut place, mut at) = (0, 0);
+        let mut ahead = Ahead::default();
         let last = ran.ids.len() - 1;
         while let Some(id) = ran.ids.get(place) {
             self.look_ahead(ran.ids, place);
@@ -165,7 +188,12 @@ impl Teller {
                 Some(_) if is_plain && self.idle.is_on() => {
                     times = self.pass_again(block, others, values, ran.fs);
                 }
-                Some(values) if is_plain => self.tell_plain(block, values, ran.fs),
+                Some(values) if is_plain => {
+                    if self.is_far {
+                        ahead = self.approach(ran, ahead, Ahead { place, at });
+                    }
+                    self.tell_plain(block, values, ran.fs);
+                }
                 _ => self.tell_odd(block, values, ran.fs, cut.unwrap_or(block.len)),
             }
             place += times;
@@ -184,6 +212,25 @@ impl Teller {
         if let Some(block) = known(NEAR_AHEAD) {
             bring(block.plain.start());
         }
+    }
+
+    /// The listener hears which addresses come a few blocks further on; says how far.
+    #[inline]
+    fn approach(&self, ran: &Ran<'_>, ahead: Ahead, here: Ahead) -> Ahead {
+        let mut ahead = if ahead.place < here.place { here } else { ahead };
+        while let Some(id) =
+            ran.ids.get(ahead.place).filter(|_| ahead.place < here.place + ADDRESSES_AHEAD)
+        {
+            let Some(block) = self.known.get(id.0 as usize) else { return ahead };
+            let values = ran.slots.get(ahead.at..).unwrap_or_default();
+            let addresses = values.first_chunk().and_then(|values| block.plain.addresses(values));
+            let mut all = [0; APPROACHED_MAX];
+            let count =
+                addresses.into_iter().flatten().zip(&mut all).map(|(from, to)| *to = from).count();
+            self.listener.approach(&all[..count]);
+            ahead = Ahead { place: ahead.place + 1, at: ahead.at + usize::from(block.slots) };
+        }
+        ahead
     }
 
     #[inline]

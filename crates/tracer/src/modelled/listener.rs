@@ -224,6 +224,14 @@ impl<C: Accounting> CoreListener for Modelled<C> {
         self.core.continued(id, accesses);
     }
 
+    fn far_looks(&self) -> u64 {
+        self.core.far_looks()
+    }
+
+    fn approach(&self, addresses: &[u64]) {
+        self.core.approach(addresses);
+    }
+
     fn idles_for(&self) -> u64 {
         self.core.idles_for()
     }

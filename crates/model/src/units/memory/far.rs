@@ -46,6 +46,14 @@ impl Memory {
         self.dtlb.forget_far();
     }
 
+    /// Data at these addresses is about to be used: the host brings what the last level knows of it.
+    #[inline]
+    pub(crate) fn approach(&self, addresses: &[u64]) {
+        if let Some(l3) = &self.l3 {
+            addresses.iter().for_each(|address| l3.bring(address >> self.line_shift));
+        }
+    }
+
     /// Lines reach the last level, in order.
     pub(crate) fn reach_last(&mut self, lines: &[u64]) {
         for few in lines.chunks(TOGETHER) {
