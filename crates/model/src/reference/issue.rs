@@ -251,6 +251,7 @@ impl<W: Watcher> ReferenceCore<W> {
                     let (is_blocked, is_renamed) = (true, false);
                     self.held.push(Waiting { load: sequence, store, is_blocked, at, is_renamed });
                     self.account.happened(place, Event::BlockedForwards);
+                    self.account.happened(place, Event::Replays);
                 }
             }
             let translated = outcome.translation.missed_l1;
