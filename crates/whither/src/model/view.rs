@@ -29,7 +29,7 @@ pub(super) fn view(job: &ModelJob, run: &ModelledRun, images: &Images) -> View {
             stack::section(&run.totals, job),
             image_section(run),
             procedure_section(job, run, images),
-            process_section(run),
+            process_section(job, run),
             counter_section(run),
             Section {
                 key: "notes",
@@ -51,6 +51,7 @@ pub(crate) fn summary(job: &ModelJob, run: &ModelledRun, command: String) -> Sec
     // A program that was killed before anything was told has run for a while all the same.
     let is_known = run.instructions() > 0 || run.exit.is_some() && signal(run).is_none();
     let of = |cell| match (is_known, run.exit) {
+        _ if keeps_no_account(job) => Cell::NotCounted(UNKEPT.into()),
         (true, _) => cell,
         (false, Some(_)) => Cell::NotCounted("it ended before anything was told".into()),
         (false, None) => Cell::NotCounted("nothing of the trace could be read".into()),
@@ -76,6 +77,13 @@ pub(crate) fn summary(job: &ModelJob, run: &ModelledRun, command: String) -> Sec
             ),
         ]),
     }
+}
+
+/// What warming alone has to say of counts.
+const UNKEPT: &str = "warming alone counts nothing";
+
+fn keeps_no_account(job: &ModelJob) -> bool {
+    job.core == CoreAsk::Warm && job.replay.is_none()
 }
 
 /// The signal that ended the program, if one did.
@@ -212,16 +220,20 @@ fn procedure_section(job: &ModelJob, run: &ModelledRun, images: &Images) -> Sect
     }
 }
 
-fn process_section(run: &ModelledRun) -> Section {
+fn process_section(job: &ModelJob, run: &ModelledRun) -> Section {
     let row = |process: &ModelledProcess| {
         let totals = &process.totals;
+        let of = |cell| match keeps_no_account(job) {
+            true => Cell::NotCounted(UNKEPT.into()),
+            false => cell,
+        };
         Row::Cells(
             Tone::Plain,
             vec![
                 Cell::Id(u64::from(process.pid)),
-                Cell::Count(Count(process.threads as u64)),
-                totals.cell(Event::Instructions),
-                totals.cell(Event::Cycles),
+                of(Cell::Count(Count(process.threads as u64))),
+                of(totals.cell(Event::Instructions)),
+                of(totals.cell(Event::Cycles)),
                 Cell::text(&*process.program),
             ],
         )
