@@ -68,6 +68,11 @@ events! {
     FusedPairs = "fused-branches", "Comparisons merged with the branch after them.";
     Eliminated = "eliminated-uops", "Micro-ops that need no unit: cleared and copied registers, no-ops.";
     Issues = "issues", "Micro-ops sent to a port.";
+    IntegerIssues = "integer-issues", "Micro-ops of integer work sent to a port, microcode included, branches apart.";
+    BranchIssues = "branch-issues", "Branches sent to a port.";
+    LoadIssues = "load-issues", "Loads sent to a port.";
+    StoreIssues = "store-issues", "Addresses and data of stores sent to a port, and fences.";
+    VectorIssues = "vector-issues", "Micro-ops of floating-point and vector work sent to a port.";
     X87 = "x87-instructions", "Instructions on the old floating-point stack.";
 
     TakenBranches = "taken-branches", "Branches committed that left the straight line.";
@@ -97,6 +102,7 @@ events! {
     SplitLoads = "split-loads", "Loads that touched two lines.";
     SplitStores = "split-stores", "Stores that touched two lines.";
     Forwards = "store-forwards", "Loads served by an older store still in the queue.";
+    Replays = "replays", "Loads sent to the cache again: across two lines, or once a store that had part of them was written.";
     BlockedForwards = "blocked-forwards", "Loads that overlapped an older store in part and waited for it.";
 
     Cycles = "cycles", "Core cycles.";
@@ -217,6 +223,19 @@ impl Counts {
             *d = self.0[place].wrapping_sub(earlier.0[place]);
         }
         delta
+    }
+}
+
+/// The use of ports that a micro-op on one counts as, besides `issues`.
+pub(crate) fn port_use(class: Class) -> Event {
+    match class {
+        Class::Branch | Class::FusedBranch => Event::BranchIssues,
+        class if class.is_load() => Event::LoadIssues,
+        class if class.is_store_data() => Event::StoreIssues,
+        Class::StoreAddress | Class::Fence => Event::StoreIssues,
+        class if class < Class::Branch => Event::IntegerIssues,
+        Class::Microcode => Event::IntegerIssues,
+        _ => Event::VectorIssues,
     }
 }
 

@@ -207,7 +207,10 @@ impl Program {
         let ops: Vec<Op> = instruction.uops.iter().map(|uop| self.op(uop)).collect();
         let has = |kind: Kind| ops.iter().filter(|op| op.kind == kind).count() as u8;
         let mut counts = event::static_counts(instruction);
-        counts[Event::Issues as usize] = ops.iter().filter(|op| op.ports != 0).count() as u8;
+        for op in ops.iter().filter(|op| op.ports != 0) {
+            counts[Event::Issues as usize] += 1;
+            counts[event::port_use(op.class) as usize] += 1;
+        }
         let line = instruction.pc >> self.line_shift;
         let last_byte = instruction.pc.wrapping_add(u64::from(instruction.len)).wrapping_sub(1);
         self.instructions.push(StaticInstruction {

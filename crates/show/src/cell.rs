@@ -36,6 +36,8 @@ pub enum Cell {
     },
     /// An exact count.
     Count(Count),
+    /// A number that names something, as a process: no quantity, so that its digits are not grouped.
+    Id(u64),
     /// An address or offset.
     Hex(u64),
     /// A number that is exact, or whose uncertainty stands elsewhere in the view.
@@ -74,6 +76,7 @@ impl Cell {
         match self {
             Cell::Text(text) | Cell::Word { text, .. } => clean(text).into_owned(),
             Cell::Count(count) => group_digits(count.0),
+            Cell::Id(number) => number.to_string(),
             Cell::Hex(value) => format!("{value:#x}"),
             Cell::Number(value, unit) => number(*value, *unit),
             Cell::Estimate(value, interval, unit) => estimate(*value, *interval, *unit),

@@ -51,6 +51,7 @@ fn cell(cell: &Cell) -> Value {
         Cell::Text(text) => json!(text),
         Cell::Word { key, .. } => json!(key),
         Cell::Count(count) => json!(count.0),
+        Cell::Id(number) => json!(number),
         Cell::Hex(value) => json!(format!("{value:#x}")),
         Cell::Number(value, _) => json!(value),
         Cell::Estimate(value, interval, _)

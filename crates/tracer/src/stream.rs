@@ -40,7 +40,8 @@ impl fmt::Display for StreamError {
                 write!(f, "the trace {} cannot be read: {why}", path.display())
             }
             StreamError::Foreign(path) => {
-                write!(f, "{} is no trace of this version", path.display())
+                let name = path.display();
+                write!(f, "{name} is no trace that `whither model --record` of this version made")
             }
             StreamError::Socket(why) => write!(f, "the engine cannot be listened to: {why}"),
         }

@@ -152,7 +152,9 @@ const THREADS: &str = "#include <pthread.h>\n\
 fn warming_alone_times_nothing_and_is_no_failure() {
     if can_model() {
         let output = whither(&["model", "--core", "warm", "--", "true"]);
-        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert!(said.contains("not counted: warming alone counts nothing"), "{said}");
     }
 }
 
@@ -391,7 +393,7 @@ fn a_recorded_trace_gives_the_same_counts_without_an_engine() {
     assert!(cut["run"]["instructions"].as_u64() < live["run"]["instructions"].as_u64());
     let foreign = whither(&["model", "--replay", "/etc/passwd"]);
     assert_eq!(foreign.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&foreign.stderr).contains("no trace of this version"));
+    assert!(String::from_utf8_lossy(&foreign.stderr).contains("is no trace that"));
 }
 
 #[test]
@@ -411,5 +413,101 @@ fn what_cannot_be_modelled_gets_one_sentence() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {said}");
         assert!(said.contains(words) && said.lines().count() == 1, "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn every_machine_runs_in_every_mode_on_both_cores_to_its_end() {
+    if !can_model() {
+        return;
+    }
+    let cycles = |machine: &str, core: &str, mode: &str| {
+        let of = ["model", "--json", "--pin", "--machine", machine, "--core", core, "--mode", mode];
+        let output = whither(&[&of[..], &["--", "true"]].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let report: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+        assert_eq!(sum(&report["cpi_stack"], "cycles"), report["run"]["cycles"].as_u64().unwrap());
+        report["run"]["cycles"].as_f64().unwrap()
+    };
+    for machine in model::machine::machines() {
+        for mode in ["native", "single", "in-order", "in-order-superscalar"] {
+            let (fast, reference) =
+                (cycles(machine, "fast", mode), cycles(machine, "reference", mode));
+            assert!((fast / reference - 1.0).abs() < 0.1, "{machine} {mode}: {fast} {reference}");
+        }
+    }
+}
+
+#[test]
+fn a_report_says_what_was_made_perfect_and_that_so_little_was_timed_whole() {
+    if !can_model() {
+        return;
+    }
+    let core = |arguments: &[&str]| {
+        let all = [&["model", "--json"], arguments, &["--", "true"]].concat();
+        let said = String::from_utf8_lossy(&whither(&all).stderr).into_owned();
+        let report: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+        report["run"]["core"].as_str().unwrap().to_owned()
+    };
+    assert!(core(&["--ideal", "win,dmiss"]).ends_with("; made perfect: dmiss, win"));
+    assert!(core(&["--mode", "single"]).ends_with("; one instruction a group"));
+    assert!(core(&[]).contains("every instruction timed"), "{}", core(&[]));
+}
+
+#[test]
+fn a_sampled_report_adds_up_and_says_how_sure_it_is_of_every_cause() {
+    let folder = Folder::new("sampled");
+    // Two parts with rates of their own, so that windows and total are estimated apart.
+    let source = "static volatile long x; static long big[1 << 20];\n\
+        int main(void) { unsigned long at = 1, sum = 0;\n\
+          for (long i = 0; i < 3000000; i++) x += i;\n\
+          for (long i = 0; i < 2000000; i++) { at = at * 6364136223846793005UL + 1;\n\
+            sum += big[at >> 44]++; } return (int)(sum & 1); }\n";
+    let Some(program) = folder.program(source, "c", &["-O1"]).filter(|_| can_model()) else {
+        return;
+    };
+    let output = whither(&["model", "--json", "--machine", "zen4", "--pin", "--", &program]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let report: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+    let cycles = report["run"]["cycles"]["value"].as_f64().unwrap();
+    for (table, least) in [("images", 0.999), ("procedures", 0.999)] {
+        let rows = report[table].as_array().unwrap();
+        let shares: f64 = rows.iter().map(|row| row["share"].as_f64().unwrap()).sum();
+        assert!((least..1.001).contains(&shares), "{table}: {shares}");
+        let sum = sum(&report[table], "cycles") as f64;
+        assert!((sum / cycles - 1.0).abs() < 0.001, "{table}: {sum} of {cycles}");
+    }
+    let stack = report["cpi_stack"].as_array().unwrap();
+    let value = |row: &Value| row["cycles"]["value"].as_f64().or(row["cycles"].as_f64()).unwrap();
+    let all: f64 = stack.iter().map(value).sum();
+    assert!((all - cycles).abs() <= stack.len() as f64, "{all} of {cycles}");
+    assert!(
+        stack[0]["cycles"]["high"].as_f64() > stack[0]["cycles"]["value"].as_f64(),
+        "{stack:?}"
+    );
+}
+
+#[test]
+fn a_program_with_avx_512_gets_its_sentence_from_whatever_models_it() {
+    let folder = Folder::new("avx512");
+    // vpxord zmm0, zmm0, zmm0, after enough turns for a sample.
+    let source = ".globl _start\n_start: mov $100000, %ecx\n1: dec %ecx\n jnz 1b\n\
+        .byte 0x62, 0xf1, 0x7d, 0x48, 0xef, 0xc0\n\
+        mov $60, %eax\n xor %edi, %edi\n syscall\n";
+    let flags = ["-nostdlib", "-static"];
+    let Some(program) = folder.program(source, "s", &flags).filter(|_| can_model()) else { return };
+    let (database, trace) = (folder.0.join("db"), folder.0.join("trace"));
+    let (database, trace) = (database.to_str().unwrap(), trace.to_str().unwrap());
+    let commands: [&[&str]; 4] = [
+        &["model", "--machine", "zen4", "--", &program],
+        &["model", "--record", trace, "--", &program],
+        &["record", "--machine", "zen4", "-o", database, "--", &program],
+        &["stat", "--machine", "zen4", "--", &program],
+    ];
+    for command in commands {
+        let output = whither(command);
+        let said = String::from_utf8_lossy(&output.stderr).replace("\n    ", " ");
+        assert_eq!(output.status.code(), Some(128 + 4), "{command:?}: {said}");
+        assert!(said.contains("that the tracer does not have, such as AVX-512"), "{said}");
     }
 }

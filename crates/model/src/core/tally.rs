@@ -39,6 +39,7 @@ fn count_load_slowly(account: &mut Account, place: usize, outcome: &Outcome) {
         (outcome.joined, Event::L1dJoins),
         (outcome.guessed, Event::PrefetchHits),
         (outcome.split, Event::SplitLoads),
+        (outcome.split, Event::Replays),
         (outcome.translation.missed_l1, Event::DtlbLoadMisses),
         (outcome.translation.walked, Event::DtlbLoadWalks),
     ];

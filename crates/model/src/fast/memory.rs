@@ -152,6 +152,7 @@ impl<W: Watcher> Engine<W> {
             }
             Some(Meeting::Blocked(written, sequence)) => {
                 self.account.happened(place, Event::BlockedForwards);
+                self.account.happened(place, Event::Replays);
                 completed = completed.max(written + hit + extra + self.shape.blocked_forward);
                 store = sequence;
             }

@@ -102,7 +102,11 @@ pub(super) fn kernels() -> Vec<Kernel> {
             blocks: vec![block(0x1000, &[LOAD, STORE_RAX])],
             round: |_| vec![(0, vec![load(0, 0x803c), store(1, 0x903c)])],
             rounds: 1000,
-            counts: vec![(Event::SplitLoads, 1.0), (Event::SplitStores, 1.0)],
+            counts: vec![
+                (Event::SplitLoads, 1.0),
+                (Event::SplitStores, 1.0),
+                (Event::Replays, 1.0),
+            ],
         },
         // A load of what was just stored, and one of twice as much.
         Kernel {
@@ -119,7 +123,7 @@ pub(super) fn kernels() -> Vec<Kernel> {
             blocks: vec![block(0x1000, &[STORE_EAX, RELOAD_RAX])],
             round: |_| vec![(0, vec![part(0, 0x8000), load(1, 0x8000)])],
             rounds: 1000,
-            counts: vec![(Event::BlockedForwards, 1.0)],
+            counts: vec![(Event::BlockedForwards, 1.0), (Event::Replays, 1.0)],
         },
         // Line after line, the next one guessed at every miss: the even lines miss, the odd ones
         // were guessed. A chase, so that each is there before the next is asked for.

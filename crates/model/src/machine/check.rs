@@ -10,14 +10,20 @@ use super::{CacheFacts, Class, Machine, TlbFacts};
 const PORTS_MAX: usize = 32;
 /// The most schedulers: occupancy is counted in eight lanes of a word.
 const SCHEDULERS_MAX: usize = 8;
+/// The largest cache: a gibibyte.
+const SIZE_KIB_MAX: u32 = 1 << 20;
 /// Lines that a stream counts.
 const STREAM_LINES_MAX: u32 = 255;
 
 pub(super) fn check(machine: &Machine) -> Result<(), String> {
+    if machine.name.trim().is_empty() || machine.title.trim().is_empty() {
+        return Err("name and title must not be empty".into());
+    }
     sources(machine)?;
     ports(machine)?;
     classes(machine)?;
     widths(machine)?;
+    at_most(machine)?;
     for (name, cache) in caches(machine) {
         shape(name, cache)?;
     }
@@ -142,6 +148,31 @@ fn widths(machine: &Machine) -> Result<(), String> {
     Ok(())
 }
 
+/// What may be 0, and how much of it is absurd: a slip that would take all memory, or a run without
+/// end.
+fn at_most(machine: &Machine) -> Result<(), String> {
+    let (front, window, branch) = (&machine.front, &machine.window, &machine.branch);
+    let limits = [
+        ("front.uop_cache_uops", front.uop_cache_uops, 1 << 20),
+        ("front.uop_cache_ways", front.uop_cache_ways, 1 << 10),
+        ("front.uop_cache_line_uops", front.uop_cache_line_uops, 1 << 10),
+        ("window.dispatch_to_issue_cycles", window.dispatch_to_issue_cycles, 1000),
+        ("window.complete_to_retire_cycles", window.complete_to_retire_cycles, 1000),
+        ("window.store_forward_cycles", window.store_forward_cycles, 1000),
+        ("window.renamed_forward_cycles", window.renamed_forward_cycles, 1000),
+        ("tlbs.walk_cycles", machine.tlbs.walk_cycles, 10_000),
+        ("branch.table_entries", branch.table_entries, 1 << 24),
+        ("branch.indirect_entries", branch.indirect_entries, 1 << 24),
+        ("branch.call_bubble_cycles", branch.call_bubble_cycles, 100),
+        ("branch.indirect_bubble_cycles", branch.indirect_bubble_cycles, 100),
+        ("pmu.skid_cycles", machine.pmu.skid_cycles, 1_000_000),
+    ];
+    match limits.into_iter().find(|(_, value, most)| value > most) {
+        Some((name, value, most)) => Err(format!("{name} must be at most {most}, not {value}")),
+        None => Ok(()),
+    }
+}
+
 fn caches(machine: &Machine) -> Vec<(&'static str, &CacheFacts)> {
     let caches = &machine.caches;
     let mut all =
@@ -157,7 +188,10 @@ fn shape(name: &str, cache: &CacheFacts) -> Result<(), String> {
     }
     let bytes = u64::from(cache.size_kib) * 1024;
     let whole = u64::from(cache.ways) * u64::from(line);
-    if whole == 0 || bytes == 0 || bytes % whole != 0 || cache.size_kib > 1 << 20 {
+    if cache.size_kib > SIZE_KIB_MAX {
+        return Err(format!("[{name}] size_kib must be at most {SIZE_KIB_MAX}"));
+    }
+    if whole == 0 || bytes == 0 || bytes % whole != 0 {
         return Err(format!("[{name}] size_kib must be a multiple of ways × line_bytes"));
     }
     if cache.misses == 0 || cache.misses > 1024 || cache.latency_cycles > 10_000 {
@@ -176,8 +210,11 @@ fn tlbs(machine: &Machine) -> Vec<(&'static str, &TlbFacts)> {
 
 fn tlb_shape(name: &str, tlb: &TlbFacts) -> Result<(), String> {
     let whole = tlb.ways > 0 && tlb.entries > 0 && tlb.entries.is_multiple_of(tlb.ways);
-    if !whole || tlb.entries > 1 << 20 || tlb.latency_cycles > 10_000 {
+    if !whole {
         return Err(format!("{name}: entries must be a multiple of ways"));
+    }
+    if tlb.entries > 1 << 20 || tlb.latency_cycles > 10_000 {
+        return Err(format!("{name}: at most 1048576 entries and a latency of 10000 cycles"));
     }
     Ok(())
 }
@@ -185,8 +222,8 @@ fn tlb_shape(name: &str, tlb: &TlbFacts) -> Result<(), String> {
 fn powers_of_two(machine: &Machine) -> Result<(), String> {
     let branch = &machine.branch;
     let page = machine.tlbs.page_bytes;
-    if !page.is_power_of_two() || page < 1024 {
-        return Err("tlbs.page_bytes must be a power of two, at least 1024".into());
+    if !page.is_power_of_two() || !(1024..=1 << 30).contains(&page) {
+        return Err("tlbs.page_bytes must be a power of two from 1024 to 1073741824".into());
     }
     if !branch.base_entries.is_power_of_two() {
         return Err("branch.base_entries must be a power of two".into());

@@ -50,22 +50,47 @@ impl Machine {
     }
 }
 
-/// Reads table by table, so that an error names the table as well as the key.
+/// Reads the tables; an error names the table and the key.
 fn read(file: &str, table: toml::Table) -> Result<Machine, MachineError> {
     let whole: Result<Machine, _> = table.clone().try_into();
     whole.map_err(|error| {
-        let culprit = table.keys().find(|key| {
-            let without: toml::Table = table
-                .iter()
-                .filter(|(k, _)| k != key)
-                .map(|(k, v)| (k.clone(), v.clone()))
-                .collect();
-            let again: Result<Machine, toml::de::Error> = without.try_into();
-            again.is_err_and(|other| other.message() != error.message())
-        });
-        let place = culprit.map(|key| format!("[{key}] ")).unwrap_or_default();
+        let place = culprit(&table, error.message());
         MachineError::new(file, format!("{place}{}", one_line(&error)))
     })
+}
+
+/// Where the fault lies, as `[table] key: `: without what is at fault the complaint is another, or
+/// none. A key that is missing or unknown stands in the complaint itself.
+fn culprit(table: &toml::Table, complaint: &str) -> String {
+    let names_its_key =
+        complaint.starts_with("missing field") || complaint.starts_with("unknown field");
+    let mut path: Vec<String> = Vec::new();
+    loop {
+        let Some(here) = inside(table, &path) else { break };
+        let guilty = here.iter().find(|(key, value)| {
+            (value.is_table() || value.is_array() || !names_its_key)
+                && complaint_without(table, &path, key).as_deref() != Some(complaint)
+        });
+        let Some((key, _)) = guilty else { break };
+        path.push(key.clone());
+    }
+    let is_table = inside(table, &path).is_some();
+    let last = if is_table { None } else { path.pop() };
+    let place = if path.is_empty() { String::new() } else { format!("[{}] ", path.join(".")) };
+    last.map(|key| format!("{place}{key}: ")).unwrap_or(place)
+}
+
+fn inside<'a>(table: &'a toml::Table, path: &[String]) -> Option<&'a toml::Table> {
+    path.iter().try_fold(table, |table, key| table.get(key)?.as_table())
+}
+
+/// What is wrong with the file where one key is left out; none if nothing is.
+fn complaint_without(table: &toml::Table, path: &[String], key: &str) -> Option<String> {
+    let mut table = table.clone();
+    let within = path.iter().try_fold(&mut table, |table, key| table.get_mut(key)?.as_table_mut());
+    within?.remove(key);
+    let again: Result<Machine, toml::de::Error> = table.try_into();
+    again.err().map(|error| error.message().to_owned())
 }
 
 /// What is wrong with the text, and in which line.
@@ -78,7 +103,8 @@ fn at_line(text: &str, error: &toml::de::Error) -> String {
 }
 
 fn one_line(error: &toml::de::Error) -> String {
-    error.message().lines().collect::<Vec<_>>().join(" ")
+    let line = error.message().lines().collect::<Vec<_>>().join(" ");
+    line.replace("expected u32", "expected a whole number, 0 or more")
 }
 
 fn set(table: &mut toml::Table, key: &str, value: &str) -> Result<(), String> {

@@ -30,7 +30,7 @@ fn an_unknown_key_is_refused_with_file_table_and_key() {
     assert!(error.starts_with("machine mine.toml: [memory] unknown field `latency_ns`"), "{error}");
     let text = text_of("zen4").unwrap().replace("\nalu = ", "\nalou = ");
     let error = Machine::load("mine.toml", &text, &[]).unwrap_err().to_string();
-    assert!(error.contains("[classes] unknown variant `alou`"), "{error}");
+    assert!(error.contains("[classes.of.alou] unknown variant `alou`"), "{error}");
 }
 
 #[test]
@@ -53,7 +53,34 @@ fn an_override_replaces_one_fact_and_only_an_existing_one() {
     let error = zen4_with(&[("caches.l1d.size", "9")]).unwrap_err().to_string();
     assert_eq!(error, "machine zen4.toml: override of unknown key caches.l1d.size");
     let error = zen4_with(&[("window.rob", "many")]).unwrap_err().to_string();
-    assert!(error.contains("[window] invalid type: string \"many\""), "{error}");
+    assert!(error.contains("[window] rob: invalid type: string \"many\""), "{error}");
+}
+
+#[test]
+fn a_slip_is_told_with_its_table_and_key() {
+    let said = |from: &str, to: &str| {
+        let text = text_of("zen4").unwrap();
+        assert!(text.contains(from));
+        Machine::load("m", &text.replacen(from, to, 1), &[]).unwrap_err().to_string()
+    };
+    for (from, to, sentence) in [
+        (
+            "rob = 320",
+            "rob = -5",
+            "[window] rob: invalid value: integer `-5`, expected a whole number",
+        ),
+        ("rob = 320\n", "", "[window] missing field `rob`"),
+        ("size_kib = 1024", "size_kib = 1e9", "[caches.l2] size_kib: invalid type: floating point"),
+        ("size_kib = 1024", "size = 1024", "[caches.l2] unknown field `size`"),
+        ("size_kib = 1024", "size_kib = 2097152", "[caches.l2] size_kib must be at most 1048576"),
+        ("entries = 72, ", "", "[tlbs.l1d] missing field `entries`"),
+        ("order = \"out-of-order\"", "order = \"odd\"", "[window] order: unknown variant `odd`"),
+        ("walk_cycles = 14", "walk_cycles = 4000000000", "tlbs.walk_cycles must be at most 10000"),
+        ("name = \"zen4\"", "name = \"\"", "name and title must not be empty"),
+    ] {
+        let told = said(from, to);
+        assert!(told.starts_with(&format!("machine m: {sentence}")), "{told}");
+    }
 }
 
 #[test]

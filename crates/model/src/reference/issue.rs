@@ -86,7 +86,7 @@ impl<W: Watcher> ReferenceCore<W> {
         if self.shape.waits_for_group && entry.group > self.groups_retired + 1 {
             return false;
         }
-        if op.class == Class::Fence && self.stores.front().is_some_and(|s| s.sequence < sequence) {
+        if op.class == Class::Fence && self.has_to_drain(sequence) {
             return false;
         }
         let port = match self.free_port(&op) {
@@ -116,6 +116,22 @@ impl<W: Watcher> ReferenceCore<W> {
         None
     }
 
+    /// Whether older stores have yet to be written before a fence. Those of its own group are not
+    /// waited for: they retire with it, and are written after that.
+    fn has_to_drain(&self, fence: u64) -> bool {
+        let first = self.stores.front().map(|store| store.sequence);
+        first.is_some_and(|store| store < fence && !self.share_a_group(store, fence))
+    }
+
+    /// Whether an older store retires together with a younger micro-op: its data does, which may be
+    /// a group behind its address.
+    fn share_a_group(&self, store: u64, younger: u64) -> bool {
+        let data = store + 1;
+        self.shape.has_groups()
+            && data >= self.retire_at
+            && self.at(data).group == self.at(younger).group
+    }
+
     fn older(&self, sequence: u64, piece: Piece) -> Older {
         let overlaps = |other: &Piece| {
             other.address < piece.address.saturating_add(piece.size)
@@ -127,10 +143,12 @@ impl<W: Watcher> ReferenceCore<W> {
         };
         let is_whole = store.piece.address <= piece.address
             && piece.address + piece.size <= store.piece.address + store.piece.size;
-        if !is_whole {
+        // A store of the load's own group is written only after both have retired: whatever the
+        // load lacks of it is taken to come with the store's data.
+        if !is_whole && !self.share_a_group(store.sequence, sequence) {
             return Older::Part(store.sequence);
         }
-        let joins = store.is_plain && store.piece.address == piece.address;
+        let joins = is_whole && store.is_plain && store.piece.address == piece.address;
         match self.stored(store.sequence) {
             Some(data) => Older::Whole(data, store.sequence, joins),
             None => Older::Coming(store.sequence, joins),
@@ -233,6 +251,7 @@ impl<W: Watcher> ReferenceCore<W> {
                     let (is_blocked, is_renamed) = (true, false);
                     self.held.push(Waiting { load: sequence, store, is_blocked, at, is_renamed });
                     self.account.happened(place, Event::BlockedForwards);
+                    self.account.happened(place, Event::Replays);
                 }
             }
             let translated = outcome.translation.missed_l1;

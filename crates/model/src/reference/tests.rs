@@ -238,3 +238,26 @@ fn every_micro_op_lives_once_with_its_stages_in_order() {
         assert!(seen.iter().map(|l| l.committed).is_sorted(), "{name}");
     }
 }
+
+/// mov [rdi],eax; mov rax,[rdi]; mfence
+///
+/// The store has half of what the load wants, and the fence waits for what is older: where all three
+/// retire together, waiting for the store to be written would have no end.
+#[test]
+fn what_retires_together_does_not_wait_for_its_own_store_to_be_written() {
+    let body: [&[u8]; 3] = [&[0x89, 0x07], RELOAD_RAX, &[0x0f, 0xae, 0xf0]];
+    let half = Access { size: 4, ..store(0, 0x8000) };
+    let modes = [Mode::Native, Mode::Single, Mode::InOrder, Mode::InOrderSuperscalar];
+    for (name, mode) in ["ppc970", "zen4", "alpha21164"].iter().flat_map(|n| modes.map(|m| (n, m)))
+    {
+        let settings = Settings { mode, ..Settings::default() };
+        let mut core = ReferenceCore::new(&machine(name, &[]), settings);
+        translate(&mut core, &[block(0x1000, &body)]);
+        (0..400).for_each(|_| core.executed(BlockId(0), 3, &[half, load(1, 0x8000)]));
+        core.finish();
+        let counts = core.counts();
+        assert_eq!(counts[Event::Instructions], 3 * 400, "{name} {mode:?}");
+        let met = counts[Event::Forwards] + counts[Event::BlockedForwards];
+        assert_eq!(met, 400, "{name} {mode:?}");
+    }
+}

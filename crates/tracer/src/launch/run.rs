@@ -110,8 +110,8 @@ impl Finished {
     /// One sentence if the program died of an instruction that the engine lacks.
     pub fn missing_instruction(&self) -> Option<&'static str> {
         (self.status.signal() == Some(libc::SIGILL)).then_some(
-            "the program executed an instruction that the tracer does not have, such as AVX-512; \
-             rebuild it for x86-64-v3 to trace it",
+            "The program executed an instruction that the tracer does not have, such as AVX-512; \
+             rebuild it for x86-64-v3 to trace it.",
         )
     }
 

@@ -107,7 +107,7 @@ fn daemon(service: &Service) -> Vec<Fact> {
     };
     let running = service.started.steady.elapsed().as_secs_f64();
     vec![
-        Fact::new("pid", "pid", count(u64::from(std::process::id()))),
+        Fact::new("pid", "pid", Cell::Id(u64::from(std::process::id()))),
         Fact::new("db", "database", Cell::text(service.job.database.display().to_string())),
         Fact::new("host", "host", Cell::text(service.keep.epoch.host.as_str())),
         Fact::new("running_s", "running for", seconds(running)),

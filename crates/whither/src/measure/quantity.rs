@@ -155,7 +155,8 @@ pub(super) fn choose(job: &MeasureJob) -> Result<Choice, Failure> {
         None if has_pmu => (instructions, String::new()),
         None => {
             let clock = named("task-clock")?;
-            let why = "instructions cannot be counted here";
+            let why = "instructions cannot be counted here (--machine NAME counts them, and cycles, \
+                       on a modelled core)";
             match probe(&clock) {
                 Ok(()) => (clock, format!("{why}, so the time on a CPU decides")),
                 Err(_) => (

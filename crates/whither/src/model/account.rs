@@ -51,6 +51,8 @@ pub(crate) struct ModelledRun {
     pub(crate) processes: Vec<ModelledProcess>,
     /// Ticks and runs by image and offset.
     pub(crate) profile: Profile,
+    /// All of its ticks, and all of its runs, timed or not.
+    stored: (Count, Count),
     /// Sentences about what is missing or went wrong.
     pub(crate) damage: Vec<String>,
 }
@@ -97,6 +99,7 @@ impl ModelledRun {
             untimed: Count::ZERO,
             processes: Vec::new(),
             profile: Profile::empty(epoch, Source::Modelled, events),
+            stored: (Count::ZERO, Count::ZERO),
             damage: Vec::new(),
         }
     }
@@ -146,14 +149,32 @@ impl ModelledRun {
         let image = self.profile.image_id(&image);
         let spot = |event| Spot { image, offset, event };
         match row.ticks_of_all() {
-            Some(ticks) => self.profile.store(spot(CYCLES), Count(ticks)),
+            Some(ticks) => {
+                self.profile.store(spot(CYCLES), Count(ticks));
+                self.stored.0 += Count(ticks);
+            }
             None => self.untimed += Count(row.runs),
         }
+        self.stored.1 += Count(row.runs);
         self.profile.store(spot(RUNS), Count(row.runs));
     }
 
     pub(crate) fn cycles(&self) -> f64 {
         self.totals.of(ModelEvent::Cycles).value
+    }
+
+    /// The cycles that some of the profile's ticks stand for.
+    ///
+    /// In a sampled run instructions have their rates from the windows, and the total is estimated
+    /// from more than that. The two differ within the ±; parts are scaled to add up to the total, or
+    /// to the part of it whose instructions have a place.
+    pub(crate) fn cycles_in(&self, ticks: Count) -> f64 {
+        let (all, runs) = self.stored;
+        if self.totals.is_exact() || all == Count::ZERO {
+            return cycles_of(ticks);
+        }
+        let placed = runs.as_f64() / self.instructions().max(1) as f64;
+        ticks.as_f64() / all.as_f64() * self.cycles() * placed.min(1.0)
     }
 
     pub(crate) fn instructions(&self) -> u64 {
@@ -255,6 +276,6 @@ impl Totals {
 }
 
 /// Ticks as cycles.
-pub(crate) fn cycles_of(ticks: Count) -> f64 {
+fn cycles_of(ticks: Count) -> f64 {
     ticks.as_f64() / TICKS as f64
 }

@@ -12,7 +12,7 @@ mod replay;
 mod stack;
 mod view;
 
-pub(crate) use account::{CYCLES, MODELLED, ModelledRun, RUNS, cycles_of, place_of};
+pub(crate) use account::{CYCLES, MODELLED, ModelledRun, RUNS, place_of};
 pub(crate) use replay::core_of;
 pub(crate) use stack::section as stack_section;
 pub(crate) use view::{notes, summary};

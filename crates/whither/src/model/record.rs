@@ -29,14 +29,17 @@ pub(super) fn view(command: &str, trace: &Path, finished: &Finished) -> Result<V
         caption: String::new(),
         body: Body::Facts(facts),
     };
+    let again = format!(
+        "`whither model --replay {}` models it, on any machine file, without running it again.",
+        trace.display()
+    );
+    let notes = finished.missing_instruction().map(str::to_owned).into_iter().chain([again]);
+    let notes = notes.collect();
     let next = Section {
         key: "notes",
         title: String::new(),
         caption: String::new(),
-        body: Body::Prose(vec![format!(
-            "`whither model --replay {}` models it, on any machine file, without running it again.",
-            trace.display()
-        )]),
+        body: Body::Prose(notes),
     };
     Ok(View {
         schema: Schema { name: "record", version: 1 },

@@ -26,13 +26,18 @@ pub(super) fn replay(job: &ModelJob, trace: &Path) -> Result<ModelledRun, Failur
         .map_err(|error| Failure::new(ERROR, error.to_string()))?;
     let mut run = ModelledRun::of(None, &listeners.processes, &job.machine);
     if !replayed.broken.is_empty() {
-        run.damage.push(format!(
-            "The streams of {} threads break off: a part of the trace is missing or damaged.",
-            replayed.broken.len()
-        ));
+        let streams = match replayed.broken.len() {
+            1 => "The stream of a thread breaks".to_owned(),
+            many => format!("The streams of {many} threads break"),
+        };
+        run.damage.push(format!("{streams} off: a part of the trace is missing or damaged."));
     }
     if replayed.skipped_bytes > 0 {
-        run.damage.push(format!("{} bytes of the trace say nothing.", replayed.skipped_bytes));
+        run.damage.push(format!(
+            "{} bytes of the trace could not be read: it is cut short or damaged, and what they told \
+             is in no count.",
+            replayed.skipped_bytes
+        ));
     }
     Ok(run)
 }

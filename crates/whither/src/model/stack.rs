@@ -3,7 +3,7 @@
 use model::cause::Cause;
 use model::event::Event;
 use show::{Body, Cell, Column, Row, Section, Table, Tone, Unit};
-use vocab::{Count, Source};
+use vocab::Source;
 
 use super::account::Totals;
 use crate::cli::ModelJob;
@@ -34,15 +34,16 @@ fn words(cause: Cause) -> (&'static str, &'static str) {
 pub(crate) fn section(totals: &Totals, job: &ModelJob) -> Section {
     let total = |event| totals.of(event).value.round() as u64;
     let caption = format!("{}: {}; every cycle once", Source::Modelled.word(), job.machine.title);
-    let mut rows = vec![(("retiring", "instructions retiring"), total(Event::RetireCycles), None)];
+    let mut rows = vec![(("retiring", "instructions retiring"), Event::RetireCycles, None)];
     for cause in Cause::ALL {
         let charged = total(cause.charged_event());
-        rows.push((words(cause), total(cause.exact_event()), Some(charged)));
+        rows.push((words(cause), cause.exact_event(), Some(charged)));
     }
-    rows.sort_by_key(|row| std::cmp::Reverse(row.1));
+    rows.sort_by_key(|row| std::cmp::Reverse(total(row.1)));
     let per_instruction = 1.0 / total(Event::Instructions).max(1) as f64;
     let whole = total(Event::Cycles).max(1) as f64;
-    let row = |((key, text), cycles, charged): ((&'static str, &str), u64, Option<u64>)| {
+    let row = |((key, text), event, charged): ((&'static str, &str), Event, Option<u64>)| {
+        let cycles = total(event);
         let share = cycles as f64 / whole;
         let charged =
             charged.map_or(Cell::Empty, |cycles| Cell::Number(cycles as f64 / whole, Unit::Share));
@@ -51,13 +52,14 @@ pub(crate) fn section(totals: &Totals, job: &ModelJob) -> Section {
             vec![
                 Cell::Number(share, Unit::Share),
                 Cell::Number(cycles as f64 * per_instruction, Unit::Number),
-                Cell::Count(Count(cycles)),
+                totals.cell(event),
                 charged,
                 Cell::Word { key, text: text.to_owned() },
             ],
         )
     };
-    let rows = rows.into_iter().filter(|row| row.1 > 0 || row.2 > Some(0)).map(row).collect();
+    let rows =
+        rows.into_iter().filter(|row| total(row.1) > 0 || row.2 > Some(0)).map(row).collect();
     let columns = vec![
         Column::number("share", "share"),
         Column::number("cpi", "CPI"),

@@ -5,12 +5,13 @@ use std::os::unix::process::ExitStatusExt;
 
 use analyse::{ProcedureTime, by_image, by_procedure};
 use metrology::{Coverage, Estimate};
+use model::core::{Ideal, Mode};
 use model::event::Event;
 use show::{Body, Cell, Column, Fact, Row, Schema, Section, Table, Tone, Unit, View};
 use tracer::modelled::{CoreAsk, ROWS_EVERY, TOTALS_EVERY};
 use vocab::{Count, ImageId, Offset, Source};
 
-use super::account::{CYCLES, ModelledProcess, ModelledRun, RUNS, cycles_of};
+use super::account::{CYCLES, ModelledProcess, ModelledRun, RUNS};
 use super::stack;
 use crate::cli::ModelJob;
 use crate::run::Images;
@@ -28,7 +29,7 @@ pub(super) fn view(job: &ModelJob, run: &ModelledRun, images: &Images) -> View {
             stack::section(&run.totals, job),
             image_section(run),
             procedure_section(job, run, images),
-            process_section(run),
+            process_section(job, run),
             counter_section(run),
             Section {
                 key: "notes",
@@ -48,10 +49,12 @@ pub(crate) fn summary(job: &ModelJob, run: &ModelledRun, command: String) -> Sec
     let ideal = 1.0 / f64::from(job.machine.window.dispatch_width.max(1));
     let number = |value| Cell::Number(value, Unit::Number);
     // A program that was killed before anything was told has run for a while all the same.
-    let is_known = run.instructions() > 0 || signal(run).is_none();
-    let of = |cell| match is_known {
-        true => cell,
-        false => Cell::NotCounted("it ended before anything was told".into()),
+    let is_known = run.instructions() > 0 || run.exit.is_some() && signal(run).is_none();
+    let of = |cell| match (is_known, run.exit) {
+        _ if keeps_no_account(job) => Cell::NotCounted(UNKEPT.into()),
+        (true, _) => cell,
+        (false, Some(_)) => Cell::NotCounted("it ended before anything was told".into()),
+        (false, None) => Cell::NotCounted("nothing of the trace could be read".into()),
     };
     Section {
         key: "run",
@@ -61,7 +64,7 @@ pub(crate) fn summary(job: &ModelJob, run: &ModelledRun, command: String) -> Sec
             Fact::new("command", "command", Cell::text(command)),
             Fact::new("source", "source", Cell::text(Source::Modelled.word())),
             Fact::new("machine", "machine", Cell::text(&*job.machine.name)),
-            Fact::new("core", "core", Cell::text(core_words(job))),
+            Fact::new("core", "core", Cell::text(core_words(job, run))),
             Fact::new("ended", "ended", ended_cell(run)),
             Fact::new("instructions", "instructions", of(Cell::Count(Count(run.instructions())))),
             Fact::new("cycles", "cycles", of(run.totals.cell(Event::Cycles))),
@@ -74,6 +77,13 @@ pub(crate) fn summary(job: &ModelJob, run: &ModelledRun, command: String) -> Sec
             ),
         ]),
     }
+}
+
+/// What warming alone has to say of counts.
+const UNKEPT: &str = "warming alone counts nothing";
+
+fn keeps_no_account(job: &ModelJob) -> bool {
+    job.core == CoreAsk::Warm && job.replay.is_none()
 }
 
 /// The signal that ended the program, if one did.
@@ -95,13 +105,32 @@ fn cpi_cell(cpi: Estimate) -> Cell {
     }
 }
 
-/// How the core timed the program.
-fn core_words(job: &ModelJob) -> String {
+/// How the core timed the program, and what was not as the machine file says.
+fn core_words(job: &ModelJob, run: &ModelledRun) -> String {
+    let mut words = timed_words(job, run);
+    words += match job.settings.mode {
+        Mode::Native => "",
+        Mode::Single => "; one instruction a group",
+        Mode::InOrder => "; in order, group after group",
+        Mode::InOrderSuperscalar => "; in order, several a cycle",
+    };
+    let ideal = Ideal::NAMES.iter().filter(|(_, part)| job.settings.ideal.has(*part));
+    let ideal: Vec<&str> = ideal.map(|(name, _)| *name).collect();
+    if !ideal.is_empty() {
+        words += &format!("; made perfect: {}", ideal.join(", "));
+    }
+    words
+}
+
+fn timed_words(job: &ModelJob, run: &ModelledRun) -> String {
     match job.core {
         CoreAsk::Fast => "one pass, every instruction timed".into(),
         CoreAsk::Interrupts(_) => "one pass, sampled by its counters' interrupts".into(),
         CoreAsk::Reference => "cycle by cycle, every instruction timed".into(),
         CoreAsk::Warm => "none: caches, translation and predictors only".into(),
+        CoreAsk::Sampled { .. } if run.totals.is_exact() && run.instructions() > 0 => {
+            "one pass, every instruction timed: too few ran to sample".into()
+        }
         CoreAsk::Sampled { error_ppm, .. } => {
             let error = f64::from(error_ppm) / 1e4;
             format!("one pass, sampled until ±{error} % holds at 95 %")
@@ -110,7 +139,7 @@ fn core_words(job: &ModelJob) -> String {
 }
 
 fn share(ticks: Count, run: &ModelledRun) -> f64 {
-    cycles_of(ticks) / run.cycles().max(1.0)
+    run.cycles_in(ticks) / run.cycles().max(1.0)
 }
 
 fn image_section(run: &ModelledRun) -> Section {
@@ -120,7 +149,7 @@ fn image_section(run: &ModelledRun) -> Section {
             Tone::Plain,
             vec![
                 Cell::Number(share(time.count, run), Unit::Share),
-                Cell::Count(Count(cycles_of(time.count).round() as u64)),
+                Cell::Count(Count(run.cycles_in(time.count).round() as u64)),
                 Cell::text(path),
             ],
         )
@@ -155,7 +184,7 @@ fn procedure_section(job: &ModelJob, run: &ModelledRun, images: &Images) -> Sect
             None => format!("{image} (no known procedure)"),
         };
         let instructions = runs.get(&key(time)).copied().unwrap_or_default();
-        let cycles = cycles_of(time.count);
+        let cycles = run.cycles_in(time.count);
         let cpi = cycles / instructions.as_f64().max(1.0);
         let share = share(time.count, run);
         let tone = if share >= 0.1 { Tone::Hot } else { Tone::Plain };
@@ -191,16 +220,20 @@ fn procedure_section(job: &ModelJob, run: &ModelledRun, images: &Images) -> Sect
     }
 }
 
-fn process_section(run: &ModelledRun) -> Section {
+fn process_section(job: &ModelJob, run: &ModelledRun) -> Section {
     let row = |process: &ModelledProcess| {
         let totals = &process.totals;
+        let of = |cell| match keeps_no_account(job) {
+            true => Cell::NotCounted(UNKEPT.into()),
+            false => cell,
+        };
         Row::Cells(
             Tone::Plain,
             vec![
-                Cell::Count(Count(u64::from(process.pid))),
-                Cell::Count(Count(process.threads as u64)),
-                totals.cell(Event::Instructions),
-                totals.cell(Event::Cycles),
+                Cell::Id(u64::from(process.pid)),
+                of(Cell::Count(Count(process.threads as u64))),
+                of(totals.cell(Event::Instructions)),
+                of(totals.cell(Event::Cycles)),
                 Cell::text(&*process.program),
             ],
         )
@@ -285,19 +318,22 @@ fn sampling_notes(run: &ModelledRun) -> [String; 2] {
     };
     let apart = format!(
         "The ± is what sampling leaves open, and a little for predictors that saw only a part of \
-         what ran.{taken_off} Apart from it, {bias}. --full times everything."
+         what ran.{taken_off} Apart from it, {bias}. Time by image and procedure is from the same \
+         windows, made to add up to the total, without a ± of its own. --full times everything."
     );
     [how, apart]
 }
 
 pub(crate) fn notes(run: &ModelledRun, images: &Images) -> Vec<String> {
-    let mut notes = vec![
+    // What went wrong comes first: the rest is true of every run.
+    let mut notes = run.damage.clone();
+    notes.extend([
         "A stall charged to a cause is not what removing the cause would gain: waits overlap."
             .to_owned(),
         "Not modelled: the kernel, wrong paths, and the clocks of threads against each other. \
          Code that asks for AVX-512 takes another path here than on a machine that has it."
             .to_owned(),
-    ];
+    ]);
     if let Some(signal) = signal(run) {
         notes.push(format!(
             "Signal {signal} ended it without a word: what each thread ran last is in no count, \
@@ -314,11 +350,10 @@ pub(crate) fn notes(run: &ModelledRun, images: &Images) -> Vec<String> {
     }
     if run.untimed > Count::ZERO {
         notes.push(format!(
-            "{} instructions fell in no window; their time is in the total and in no procedure.",
+            "{} instructions fell in no window; their time is in the total, and procedures share it.",
             run.untimed
         ));
     }
-    notes.extend(run.damage.iter().cloned());
     for process in &run.processes {
         for program in &process.lost_execs {
             notes.push(format!("{program} ran unmodelled: it could not be followed."));

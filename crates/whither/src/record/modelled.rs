@@ -88,7 +88,8 @@ pub(super) fn record(
         },
         &profile,
     )?;
-    output.write(&recording(&command, &profile, &kept, &rates))?;
+    let trouble = finished.missing_instruction();
+    output.write(&recording(&command, &profile, &kept, &rates, trouble))?;
     Ok(passed_on(finished.status.code(), finished.status.signal()))
 }
 

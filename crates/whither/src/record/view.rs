@@ -7,11 +7,17 @@ use super::Recorded;
 use crate::database::{Kept, samples};
 
 pub(super) fn view(recorded: &Recorded, kept: &Kept, rates: &[String]) -> View {
-    recording(&recorded.command, &recorded.profile, kept, rates)
+    recording(&recorded.command, &recorded.profile, kept, rates, None)
 }
 
 /// The same for measured and modelled recordings.
-pub(super) fn recording(command: &str, profile: &Profile, kept: &Kept, rates: &[String]) -> View {
+pub(super) fn recording(
+    command: &str,
+    profile: &Profile,
+    kept: &Kept,
+    rates: &[String],
+    trouble: Option<&str>,
+) -> View {
     let count = |number: usize| Cell::Count(Count(number as u64));
     let facts = vec![
         Fact::new("command", "recorded", Cell::text(command)),
@@ -30,9 +36,15 @@ pub(super) fn recording(command: &str, profile: &Profile, kept: &Kept, rates: &[
         caption: String::new(),
         body: Body::Facts(facts),
     };
+    let note = trouble.map(|sentence| Section {
+        key: "notes",
+        title: String::new(),
+        caption: String::new(),
+        body: Body::Prose(vec![sentence.to_owned()]),
+    });
     View {
         schema: Schema { name: "recording", version: 1 },
         title: format!("whither record: {command}"),
-        sections: vec![section, samples(&profile.tally)],
+        sections: [section, samples(&profile.tally)].into_iter().chain(note).collect(),
     }
 }

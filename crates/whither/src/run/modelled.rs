@@ -11,9 +11,7 @@ use super::report::Report;
 use crate::cli::{IcostJob, ModelJob, check_machine};
 use crate::failure::{Failure, RUN_FAILED};
 use crate::icost::{Answer, Names, listen_and_time, together};
-use crate::model::{
-    CYCLES, ModelledRun, RUNS, cycles_of, notes, run_modelled, stack_section, summary,
-};
+use crate::model::{CYCLES, ModelledRun, RUNS, notes, run_modelled, stack_section, summary};
 use crate::progress::Progress;
 
 /// A second run of the same program, on a modelled core.
@@ -103,11 +101,11 @@ impl Second<'_> {
             let key = (path.to_owned(), time.procedure.as_ref().map(|p| p.start));
             let modelled = cycles.get(&key).copied();
             let share = modelled.map_or(Cell::NotCounted("not seen".into()), |ticks| {
-                Cell::Number(cycles_of(ticks) / self.run.cycles().max(1.0), Unit::Share)
+                Cell::Number(self.run.cycles_in(ticks) / self.run.cycles().max(1.0), Unit::Share)
             });
             let cpi = match (modelled, runs.get(&key)) {
                 (Some(ticks), Some(runs)) => {
-                    Cell::Number(cycles_of(ticks) / runs.as_f64().max(1.0), Unit::Number)
+                    Cell::Number(self.run.cycles_in(ticks) / runs.as_f64().max(1.0), Unit::Number)
                 }
                 _ => Cell::Empty,
             };

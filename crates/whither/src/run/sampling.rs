@@ -86,10 +86,16 @@ fn reason(probes: &Probes) -> String {
 }
 
 fn refused(event: &Event, refusal: Refusal, probes: &Probes) -> Failure {
-    let what = format!("cannot sample {}: {refusal}", event.name);
-    let key = if event.code.kind == SOFTWARE { "sample_own" } else { "pmu" };
+    let mut what = format!("cannot sample {}: {refusal}", event.name);
+    let is_software = event.code.kind == SOFTWARE;
+    let key = if is_software { "sample_own" } else { "pmu" };
     let finding = judge(probes).into_iter().find(|finding| finding.key == key);
     let remedy = match finding {
+        Some(finding) if finding.state != State::Works && !is_software => {
+            what += &format!(" ({})", finding.why);
+            "without -e time is sampled; `whither record --machine NAME` samples on a modelled core"
+                .into()
+        }
         Some(finding) if finding.state != State::Works => {
             format!("{} ({})", finding.remedy, finding.why)
         }

@@ -94,7 +94,7 @@ pub(crate) fn interval_view(account: &Account, origin: &Origin, of: &ProcessInte
     let number = |value| Cell::Number(value, Unit::Seconds);
     let count = |value: f64| Cell::Count(Count(value.max(0.0).round() as u64));
     let mut facts = vec![
-        Fact::new("pid", "process", Cell::Count(Count(u64::from(of.pid)))),
+        Fact::new("pid", "process", Cell::Id(u64::from(of.pid))),
         Fact::new("program", "program", Cell::text(&*of.name)),
         Fact::new("at_s", "at", number(of.at_s)),
         Fact::new("seconds", "interval", number(of.seconds)),

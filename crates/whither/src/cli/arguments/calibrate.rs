@@ -10,6 +10,7 @@ use clap::{Args, ValueHint};
 /// and a misprediction cost, and how much is done in a cycle. Takes half a minute; a quiet machine
 /// gives the narrowest intervals.
 #[derive(Debug, Args)]
+#[command(after_help = "Example: whither calibrate --write mine.toml")]
 pub(crate) struct CalibrateArguments {
     /// The description to check: a name (`whither list machines`) or a file; this host's by default
     #[arg(long, value_name = "MACHINE")]
