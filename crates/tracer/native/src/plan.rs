@@ -207,7 +207,7 @@ impl Reader {
                 false => used.iter().for_each(|memory| self.touch(instruction, memory)),
             }
         }
-        self.live.add(info.used_registers());
+        self.live.add(instruction, info.used_registers());
         for register in info.used_registers() {
             if let Some(gpr) = gpr(register.register()).filter(|_| writes(register.access())) {
                 self.change(gpr, instruction);
