@@ -116,7 +116,9 @@ fn a_shell_and_what_it_runs_are_followed() {
     assert!(finished.status.success());
     let programs: Vec<&str> =
         counts.iter().filter_map(|process| process.program.rsplit('/').next()).collect();
-    assert_eq!(counts.len(), 4, "{programs:?}");
+    // A child that borrows its parent's memory until it becomes `true` counts for its parent, where the
+    // engine lets it.
+    assert!((3..=4).contains(&counts.len()), "{programs:?}");
     assert!(programs.contains(&"true") && programs.contains(&"echo"), "{programs:?}");
     assert!(counts.iter().all(|process| process.totals().instructions > 0));
     assert!(counts.iter().flat_map(|process| &process.execs).all(|(_, is_followed)| *is_followed));

@@ -6,26 +6,7 @@
 
 mod planted;
 
-use std::process::Command;
-
-use planted::{compile, count, ran};
-use tracer::counts::ProcessCounts;
-use tracer::launch::{EngineChoice, Launch, can_run_natively};
-
-/// Compiles a program, runs it alone and traced, and gives what was counted.
-fn unharmed(name: &str, source: &str, options: &[&str]) -> Option<Vec<ProcessCounts>> {
-    if !can_run_natively() {
-        eprintln!("skipped: this machine cannot run the native engine");
-        return None;
-    }
-    let program = compile(name, source, options);
-    let alone = Command::new(&program).status().unwrap();
-    assert_eq!(alone.code(), Some(0), "{name} alone");
-    let engine = EngineChoice::Native;
-    let (finished, counts) = count(&Launch { engine, ..Launch::new(&program) });
-    assert_eq!(finished.status.code(), Some(0), "{name} traced");
-    Some(counts)
-}
+use planted::{ran, unharmed};
 
 #[test]
 fn signals_come_with_their_masks_stacks_and_interrupted_calls() {

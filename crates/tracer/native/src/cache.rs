@@ -169,12 +169,29 @@ impl Cache {
             let entry = self.codes[id as usize].entry[mode as usize];
             return Some(if entry != 0 { entry } else { self.translate_again(id, mode) });
         }
-        let plan = plan::read(pc, &read(pc))?;
+        let id = self.known(plan::read(pc, &read(pc))?);
+        self.by_pc.insert(pc, id);
+        let live = self.blocks[id as usize].live;
+        for page in live.start / PAGE..=(live.end - 1) / PAGE {
+            self.pages.entry(page).or_default().push(id);
+        }
+        Some(self.translate_again(id, mode))
+    }
+
+    /// The code of the first of these instructions alone. For one that has just written to a page of
+    /// code, which may be its own: it goes through while nobody watches that page.
+    pub(crate) fn find_alone(&mut self, pc: u64, mode: Mode, bytes: &[u8]) -> Option<u64> {
+        let id = self.known(plan::read_some(pc, bytes, 1)?);
+        let entry = self.codes[id as usize].entry[mode as usize];
+        Some(if entry != 0 { entry } else { self.translate_again(id, mode) })
+    }
+
+    /// The number of a block.
+    fn known(&mut self, mut plan: plan::Plan) -> u32 {
         let live = (self.intern)(plan.codes.clone());
         let id = live.id.0;
         if id as usize == self.blocks.len() {
             let is_special = plan.end == plan::End::Special;
-            let mut plan = plan;
             let template: &'static Template =
                 Box::leak(Box::new(std::mem::take(&mut plan.template)));
             self.blocks.push(Block {
@@ -189,11 +206,7 @@ impl Cache {
             });
             self.codes.push(Code2::default());
         }
-        self.by_pc.insert(pc, id);
-        for page in live.start / PAGE..=(live.end - 1) / PAGE {
-            self.pages.entry(page).or_default().push(id);
-        }
-        Some(self.translate_again(id, mode))
+        id
     }
 
     /// Translates a block that is known, from the bytes that it was known with.

@@ -9,10 +9,12 @@ use libc::c_long;
 use tracer::inside::Inside;
 use tracer::inside::calls::{Caller, on_call, on_return};
 
+use crate::context::Fault;
+use crate::frame::{self, DISARMS};
 use crate::signals::{self, Action};
 use crate::switch::{NOT_MADE, whither_call};
 use crate::thread::{self, Thread, end_all, state};
-use crate::{clone, guest, maps, memory};
+use crate::{clone, guest, lend, maps, memory, sandbox};
 
 /// Whether the thread goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +30,9 @@ pub(crate) type Call = [u64; 7];
 const ARGUMENTS: [usize; 6] = [7, 6, 2, 10, 8, 9];
 /// Bytes of the instruction that makes a call.
 const CALL_BYTES: u64 = 2;
+
+/// What a `vfork` is a `clone` with.
+const VFORK_FLAGS: u64 = (libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD) as u64;
 
 const ARCH_SET_GS: u64 = 0x1001;
 const ARCH_SET_FS: u64 = 0x1002;
@@ -46,17 +51,29 @@ pub(crate) fn call(thread: &mut Thread) -> After {
     registers[1] = thread.context.pc;
     registers[11] = thread.context.flags;
     thread.teller.system_call(number);
-    if let Some(inside) = Inside::get() {
+    let [a1, a2, a3, a4, a5, a6] = arguments;
+    let call = [number, a1, a2, a3, a4, a5, a6];
+    if let Some(after) = sandbox::judge(thread, &call) {
+        thread.begin_recording();
+        return after;
+    }
+    let ends_child = number as c_long == libc::SYS_exit && thread.is_borrowed();
+    if let Some(inside) = Inside::get().filter(|_| !ends_child) {
         let caller = Caller { index: thread.number, thread: thread.number };
         if matches!(number as c_long, libc::SYS_execve | libc::SYS_execveat) {
             // What the program that it becomes inherits.
             signals::unblock(thread.signals.mask);
         }
         on_call(inside, caller, number as i64, &arguments);
+        if matches!(number as c_long, libc::SYS_execve | libc::SYS_execveat) {
+            signals::set_kernel_mask(thread);
+        }
     }
-    let [a1, a2, a3, a4, a5, a6] = arguments;
-    let call = [number, a1, a2, a3, a4, a5, a6];
     let result = match number as c_long {
+        libc::SYS_exit | libc::SYS_exit_group if thread.is_borrowed() => {
+            // SAFETY: ends the child, which has nothing of its own to end.
+            unsafe { libc::_exit(a1 as i32) }
+        }
         libc::SYS_exit => return exit(thread, a1),
         libc::SYS_exit_group => {
             end_all(thread);
@@ -64,18 +81,23 @@ pub(crate) fn call(thread: &mut Thread) -> After {
             unsafe { libc::_exit(a1 as i32) }
         }
         libc::SYS_rt_sigreturn => {
-            let after = signals::leave_handler(thread);
+            let after = frame::leave_handler(thread);
             thread.begin_recording();
             return after;
         }
         libc::SYS_clone => clone::clone(thread, &arguments),
-        libc::SYS_fork | libc::SYS_vfork => clone::fork(thread, 0, [0; 3]),
+        libc::SYS_fork => clone::fork(thread, 0, [0; 3]),
+        libc::SYS_vfork => lend::lend(thread, &[VFORK_FLAGS, 0, 0, 0, 0, 0]),
+        libc::SYS_prctl | libc::SYS_seccomp => match sandbox::set(thread, &call) {
+            Some(result) => result,
+            None => kernel(thread, &call),
+        },
         _ => match ours(thread, &call) {
             Some(result) => result,
             None => kernel(thread, &call),
         },
     };
-    if result == NOT_MADE || result == failed(libc::EINTR) && is_made_again(thread, number) {
+    if result == NOT_MADE || result == failed(libc::EINTR) && is_made_again(thread, &call) {
         thread.context.pc -= CALL_BYTES;
     } else {
         thread.context.registers[0] = result as u64;
@@ -95,8 +117,17 @@ fn ours(thread: &mut Thread, call: &Call) -> Option<i64> {
             }
             result
         }
+        // Memory is locked as it is touched: all that the engine reserves would be too much.
+        libc::SYS_mlockall => {
+            let flags = a1 | libc::MCL_ONFAULT as u64;
+            enter_kernel(thread, &[number, flags, 0, 0, 0, 0, 0])
+        }
+        // CPUID shows no such keys.
+        libc::SYS_pkey_alloc => failed(libc::ENOSPC),
+        libc::SYS_pkey_mprotect if a4 as i32 != -1 => failed(libc::EINVAL),
+        libc::SYS_pkey_mprotect => maps::change(&[libc::SYS_mprotect as u64, a1, a2, a3, 0, 0, 0]),
         libc::SYS_brk => maps::set_break(a1),
-        libc::SYS_rt_sigaction => set_action(a1 as i32, a2, a3),
+        libc::SYS_rt_sigaction => set_action(thread, a1 as i32, a2, a3),
         libc::SYS_rt_sigprocmask => set_mask(thread, a1 as i32, a2, a3),
         libc::SYS_rt_sigsuspend => suspend(thread, a1)?,
         libc::SYS_sigaltstack => set_stack(thread, a1, a2),
@@ -119,7 +150,10 @@ fn ours(thread: &mut Thread, call: &Call) -> Option<i64> {
 
 /// Has the kernel carry out a call.
 pub(crate) fn kernel(thread: &mut Thread, call: &Call) -> i64 {
+    let mask = mask_of_wait(call);
     let result = enter_kernel(thread, call);
+    // What came meanwhile is told as the mask of the call has it, if it ended the call.
+    thread.signals.waits_with = mask.filter(|_| result == failed(libc::EINTR));
     // The kernel may write where the program thinks that it may, but for pages that we guard.
     if result == failed(libc::EFAULT) && memory::unguard_all() {
         return enter_kernel(thread, call);
@@ -127,12 +161,24 @@ pub(crate) fn kernel(thread: &mut Thread, call: &Call) -> i64 {
     result
 }
 
+/// What is blocked while a call waits, if the call says so.
+fn mask_of_wait(call: &Call) -> Option<u64> {
+    let [number, _, _, _, a4, a5, a6] = *call;
+    let at = match number as c_long {
+        libc::SYS_ppoll => a4,
+        libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => a5,
+        libc::SYS_pselect6 if a6 != 0 => guest::words::<1>(a6)?[0],
+        _ => 0,
+    };
+    (at != 0).then(|| guest::words::<1>(at)).flatten().map(|[mask]| mask)
+}
+
 fn enter_kernel(thread: &mut Thread, call: &Call) -> i64 {
     thread.state.store(state::AWAY, SeqCst);
     // SAFETY: the program's own call, with its own memory; what concerns ours was kept out.
     let result = unsafe { whither_call(call, &raw const thread.context.has_signal) };
     thread.state.store(state::RUNNING, SeqCst);
-    if thread::is_ending() {
+    if thread::is_ending() && !thread.is_borrowed() {
         thread.stay_away();
     }
     result
@@ -140,7 +186,8 @@ fn enter_kernel(thread: &mut Thread, call: &Call) -> i64 {
 
 /// Whether a call that a signal interrupted is made again: if the handlers ask for it and it is of
 /// the kind for which that holds.
-fn is_made_again(thread: &Thread, number: u64) -> bool {
+fn is_made_again(thread: &Thread, call: &Call) -> bool {
+    let [number, _, _, _, time, ..] = *call;
     let is_kind = matches!(
         number as c_long,
         libc::SYS_read
@@ -152,7 +199,16 @@ fn is_made_again(thread: &Thread, number: u64) -> bool {
             | libc::SYS_openat
             | libc::SYS_wait4
             | libc::SYS_waitid
-            | libc::SYS_futex
+            | libc::SYS_pread64
+            | libc::SYS_pwrite64
+            | libc::SYS_preadv
+            | libc::SYS_pwritev
+            | libc::SYS_creat
+            | libc::SYS_getrandom
+            | libc::SYS_sendfile
+            | libc::SYS_splice
+            | libc::SYS_mq_timedsend
+            | libc::SYS_mq_timedreceive
             | libc::SYS_flock
             | libc::SYS_fcntl
             | libc::SYS_accept
@@ -163,7 +219,39 @@ fn is_made_again(thread: &Thread, number: u64) -> bool {
             | libc::SYS_sendto
             | libc::SYS_sendmsg
     );
-    is_kind && thread.context.has_signal != 0 && signals::restarts_calls()
+    // A wait that has an end would otherwise begin anew each time.
+    let is_kind = is_kind || number as c_long == libc::SYS_futex && time == 0;
+    is_kind && thread.context.has_signal != 0 && signals::restarts_calls(thread)
+}
+
+/// Where the kernel once had three calls for everybody, and what they are today. No code is there.
+const OLD_CALLS: [(u64, c_long); 3] = [
+    (0xffff_ffff_ff60_0000, libc::SYS_gettimeofday),
+    (0xffff_ffff_ff60_0400, libc::SYS_time),
+    (0xffff_ffff_ff60_0800, libc::SYS_getcpu),
+];
+
+/// Whether one of those begins at an address.
+pub(crate) fn is_old_call(pc: u64) -> bool {
+    OLD_CALLS.iter().any(|(at, _)| *at == pc)
+}
+
+/// Carries one out, as the kernel does: it returns to whoever called it.
+pub(crate) fn old_call(thread: &mut Thread) -> After {
+    let found = OLD_CALLS.iter().find(|(at, _)| *at == thread.context.pc);
+    let rsp = thread.context.registers[4];
+    if let (Some((_, number)), Some([back])) = (found, guest::words::<1>(rsp)) {
+        let [_, _, _, _, _, _, a2, a1, ..] = thread.context.registers;
+        let result = enter_kernel(thread, &[*number as u64, a1, a2, 0, 0, 0, 0]);
+        if result != NOT_MADE {
+            thread.context.registers[0] = result as u64;
+            thread.context.registers[4] = rsp.wrapping_add(8);
+            thread.context.pc = back;
+        }
+        return After::GoesOn;
+    }
+    let fault = Fault { signal: libc::SIGSEGV as u64, code: 1, address: rsp, ..Fault::default() };
+    signals::deliver_fault(thread, &fault)
 }
 
 /// One thread ends.
@@ -173,6 +261,7 @@ fn exit(thread: &mut Thread, status: u64) -> After {
         // SAFETY: wakes whoever waits for the thread, at an address of the program's.
         unsafe { libc::syscall(libc::SYS_futex, thread.clear_at_end, libc::FUTEX_WAKE, i32::MAX) };
     }
+    signals::leave();
     thread.leave_list();
     if thread.is_main {
         // SAFETY: ends this thread alone. Its memory stays: others may be looking at it.
@@ -181,7 +270,7 @@ fn exit(thread: &mut Thread, status: u64) -> After {
     After::Ended
 }
 
-fn set_action(signal: i32, new: u64, old: u64) -> i64 {
+fn set_action(thread: &mut Thread, signal: i32, new: u64, old: u64) -> i64 {
     let action = match new {
         0 => None,
         _ => match guest::words::<4>(new) {
@@ -191,7 +280,7 @@ fn set_action(signal: i32, new: u64, old: u64) -> i64 {
             None => return failed(libc::EFAULT),
         },
     };
-    match signals::set_action(signal, action) {
+    match signals::set_action(thread, signal, action) {
         Err(result) => result,
         Ok(before) if old != 0 => {
             let words = [before.handler, before.flags, before.restorer, before.mask];
@@ -221,14 +310,14 @@ fn set_mask(thread: &mut Thread, how: i32, new: u64, old: u64) -> i64 {
     0
 }
 
-/// Waits for a signal with another mask. What is told meanwhile finds the mask of before.
+/// Waits for a signal with another mask; that of before is in place again when it was told.
 fn suspend(thread: &mut Thread, mask: u64) -> Option<i64> {
-    let [mask] = guest::words::<1>(mask)?;
-    let mask = mask & !signals::fault_bits();
-    Some(enter_kernel(
-        thread,
-        &[libc::SYS_rt_sigsuspend as u64, &raw const mask as u64, 8, 0, 0, 0, 0],
-    ))
+    let [wanted] = guest::words::<1>(mask)?;
+    let mask = wanted & !signals::fault_bits();
+    let call = [libc::SYS_rt_sigsuspend as u64, &raw const mask as u64, 8, 0, 0, 0, 0];
+    let result = enter_kernel(thread, &call);
+    thread.signals.waits_with = (result == failed(libc::EINTR)).then_some(wanted);
+    Some(result)
 }
 
 fn set_stack(thread: &mut Thread, new: u64, old: u64) -> i64 {
@@ -245,7 +334,7 @@ fn set_stack(thread: &mut Thread, new: u64, old: u64) -> i64 {
             return failed(libc::ENOMEM);
         }
         thread.signals.stack =
-            if is_off { [0, libc::SS_DISABLE as u64, 0] } else { [start, 0, len] };
+            if is_off { [0, libc::SS_DISABLE as u64, 0] } else { [start, flags & DISARMS, len] };
     }
     let told = if is_on { libc::SS_ONSTACK as u64 } else { flags };
     if old != 0 && !guest::write_words(old, &[start, told, len]) {

@@ -8,9 +8,10 @@ use crate::calls::failed;
 use crate::context::{Context, Vectors};
 use crate::teller::Teller;
 use crate::thread::{Nobody, Thread, new_context};
-use crate::{cache, guest, memory, signals};
+use crate::{cache, guest, lend, memory, signals};
 
 const VM: u64 = libc::CLONE_VM as u64;
+const VFORK: u64 = libc::CLONE_VFORK as u64;
 const THREAD: u64 = libc::CLONE_THREAD as u64;
 const PARENT_SETTID: u64 = libc::CLONE_PARENT_SETTID as u64;
 const CHILD_SETTID: u64 = libc::CLONE_CHILD_SETTID as u64;
@@ -23,7 +24,10 @@ pub(crate) fn clone(thread: &mut Thread, arguments: &[u64; 6]) -> i64 {
     if flags & THREAD != 0 && flags & VM != 0 {
         return begin_thread(thread, flags, stack, [parent_tid, child_tid, tls]);
     }
-    // A process that shares its memory until it becomes another gets a copy instead.
+    if flags & VM != 0 && flags & VFORK != 0 {
+        return lend::lend(thread, arguments);
+    }
+    // A process that shares its memory for ever gets a copy instead.
     fork(thread, flags, [stack, child_tid, tls])
 }
 
@@ -41,6 +45,7 @@ fn begin_thread(
 ) -> i64 {
     let parcel = copied(parent, flags, stack, tls);
     let mask = parent.signals.mask;
+    let sandbox = parent.sandbox.clone();
     let (say, hear) = mpsc::channel();
     // Until the thread has its own context no signal may reach it.
     let before = signals::block_all();
@@ -53,6 +58,7 @@ fn begin_thread(
         let Parcel(context, vectors) = parcel;
         let mut thread = Thread::new(context, vectors);
         thread.signals.mask = mask;
+        thread.sandbox = sandbox;
         if flags & CHILD_CLEARTID != 0 {
             thread.clear_at_end = child_tid;
         }
@@ -116,6 +122,7 @@ pub(crate) fn fork(thread: &mut Thread, flags: u64, [stack, child_tid, tls]: [u6
 
 fn be_child(thread: &mut Thread, flags: u64, [stack, child_tid, tls]: [u64; 3]) {
     thread.be_alone();
+    thread.signals.own_actions = None;
     thread.teller.forked();
     if stack != 0 {
         thread.context.registers[4] = stack;

@@ -1,7 +1,12 @@
 //! The program's memory, read and written without trusting its pointers.
+//!
+//! It is asked for by the number of the thread: the process goes by that of its first, which may have
+//! ended.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
+
+use crate::memory;
 
 /// Reads as many bytes as there are, up to a length.
 pub(crate) fn read(address: u64, len: usize) -> Vec<u8> {
@@ -19,7 +24,7 @@ pub(crate) fn read(address: u64, len: usize) -> Vec<u8> {
     });
     // SAFETY: the kernel checks every address; what it writes to is ours.
     let count = unsafe {
-        libc::process_vm_readv(libc::getpid(), &raw const local, 1, remote.as_ptr(), 3, 0)
+        libc::process_vm_readv(libc::gettid(), &raw const local, 1, remote.as_ptr(), 3, 0)
     };
     let count = match count {
         -1 if is_refused() => by_file(|file| file.read_at(&mut bytes, address)),
@@ -37,17 +42,21 @@ fn is_refused() -> bool {
 
 /// Does something with the memory as a file, which is not kept open.
 fn by_file(act: impl FnOnce(&File) -> std::io::Result<usize>) -> usize {
-    let file = OpenOptions::new().read(true).write(true).open("/proc/self/mem");
+    let file = OpenOptions::new().read(true).write(true).open("/proc/thread-self/mem");
     file.and_then(|file| act(&file)).unwrap_or(0)
 }
 
-/// Writes bytes; whether all could be.
+/// Writes bytes; whether all could be. The program may write to pages that we guard.
 pub(crate) fn write(address: u64, bytes: &[u8]) -> bool {
+    write_once(address, bytes) || memory::unguard_all() && write_once(address, bytes)
+}
+
+fn write_once(address: u64, bytes: &[u8]) -> bool {
     let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let remote = libc::iovec { iov_base: address as *mut _, iov_len: bytes.len() };
     // SAFETY: the kernel checks every address; ours is only read.
     let count = unsafe {
-        libc::process_vm_writev(libc::getpid(), &raw const local, 1, &raw const remote, 1, 0)
+        libc::process_vm_writev(libc::gettid(), &raw const local, 1, &raw const remote, 1, 0)
     };
     match count {
         -1 if is_refused() => by_file(|file| file.write_at(bytes, address)) == bytes.len(),

@@ -12,13 +12,14 @@ pub(crate) struct Liveness {
 }
 
 impl Liveness {
-    pub(crate) fn add(&mut self, used: &[UsedRegister]) {
+    pub(crate) fn add(&mut self, instruction: &Instruction, used: &[UsedRegister]) {
         let (mut reads, mut kills) = (0u16, 0u16);
+        let may_leave = may_leave_register(instruction);
         for one in used {
             let Some(Gpr(number)) = gpr(one.register()) else { continue };
             let is_whole = one.register().is_gpr64() || one.register().is_gpr32();
             match one.access() {
-                OpAccess::Write if is_whole => kills |= 1 << number,
+                OpAccess::Write if is_whole && !may_leave => kills |= 1 << number,
                 _ => reads |= 1 << number,
             }
         }
@@ -48,6 +49,13 @@ impl Liveness {
         let rest = self.uses.iter().skip(from);
         rest.take_while(|(reads, kills)| (reads | kills) >> register.0 & 1 == 0).count()
     }
+}
+
+/// Whether an instruction that is said to write a register leaves it alone in some cases: where there is
+/// no bit, no such segment, or no shadow stack. Unwinders ask for the last after they have written 0.
+fn may_leave_register(instruction: &Instruction) -> bool {
+    use Mnemonic as M;
+    matches!(instruction.mnemonic(), M::Rdsspd | M::Rdsspq | M::Bsf | M::Bsr | M::Lar | M::Lsl)
 }
 
 /// Flags that arithmetic sets.
@@ -101,6 +109,15 @@ mod tests {
         assert!(is_dead(0, 1) && is_dead(1, 1) && !is_dead(2, 1));
         assert!(!is_dead(3, 0), "a byte of it stays");
         assert!(!is_dead(0, 7) && !is_dead(0, 4));
+    }
+
+    #[test]
+    fn what_may_stay_is_not_dead() {
+        // rdsspq rax; ret, and bsf rax,rcx; ret
+        for bytes in [&[0xf3, 0x48, 0x0f, 0x1e, 0xc8, 0xc3][..], &[0x48, 0x0f, 0xbc, 0xc1, 0xc3]] {
+            let dead = crate::plan::read(0x1000, bytes).unwrap().live.dead();
+            assert_eq!(dead[0] & 1, 0, "{bytes:x?}");
+        }
     }
 
     #[test]

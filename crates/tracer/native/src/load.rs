@@ -1,14 +1,14 @@
 //! Putting a program into memory as the kernel would.
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::guest;
 use crate::space::{Layout, PAGE, Space};
+use crate::{guest, stack};
 
 /// What the first instruction finds.
 pub(crate) struct Loaded {
@@ -38,11 +38,6 @@ struct Segment {
 
 /// Why a program cannot be loaded, for a person.
 pub(crate) type Problem = String;
-
-/// Whether the program has addresses of its own.
-pub(crate) fn is_fixed(path: &Path) -> Result<bool, Problem> {
-    Elf::read(path).map(|elf| elf.is_fixed)
-}
 
 impl Elf {
     fn read(path: &Path) -> Result<Elf, Problem> {
@@ -158,7 +153,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 /// Maps a file or nothing at an address.
-fn map(start: u64, len: u64, protection: i32, file: Option<(&File, u64)>) -> Option<()> {
+pub(crate) fn map(start: u64, len: u64, protection: i32, file: Option<(&File, u64)>) -> Option<()> {
     let (descriptor, offset, kind) = match file {
         Some((file, offset)) => (file.as_raw_fd(), i64::try_from(offset).ok()?, 0),
         None => (-1, 0, libc::MAP_ANONYMOUS),
@@ -208,7 +203,7 @@ pub(crate) fn load(start: &Start, space: &mut Space) -> Result<Loaded, Problem> 
         (libc::AT_BASE, base),
         (libc::AT_ENTRY, entry),
     ];
-    let rsp = stack(start, space, &facts).ok_or_else(no_room)?;
+    let rsp = stack::make(start, space, &facts).ok_or_else(no_room)?;
     Ok(Loaded { pc, rsp })
 }
 
@@ -218,78 +213,9 @@ fn headers(elf: &Elf) -> u64 {
     read.map_or(0, |()| u64::from(u16::from_le_bytes(count)))
 }
 
-/// Bytes of the stack where the system sets no bound, and the least and most that are mapped.
-const STACK_BYTES: u64 = 8 << 20;
-const STACK_MAX: u64 = 1 << 30;
-
-/// Makes the first stack: arguments, environment, what the kernel tells. Says where it begins.
-fn stack(start: &Start, space: &mut Space, facts: &[(u64, u64)]) -> Option<u64> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: writes a struct of ours.
-    unsafe { libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit) };
-    let strings: usize =
-        start.arguments.iter().chain(&start.environment).map(|string| string.len() + 9).sum();
-    let wanted = if limit.rlim_cur > STACK_MAX { STACK_BYTES } else { limit.rlim_cur };
-    let len = (wanted.max(1 << 20) + strings as u64 * 2).next_multiple_of(PAGE);
-    let bottom = space.place(len, false)?;
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    map(bottom, len, protection, None)?;
-    space.add(bottom, bottom + len, protection);
-    let mut stack = Stack { top: bottom + len - 16 };
-    let name = stack.string(start.executable.as_os_str());
-    let arguments: Vec<u64> = start.arguments.iter().map(|string| stack.string(string)).collect();
-    let environment: Vec<u64> =
-        start.environment.iter().map(|string| stack.string(string)).collect();
-    let platform = stack.string(OsStr::new("x86_64"));
-    let random = stack.bytes(&start.random);
-    let mut words = vec![arguments.len() as u64];
-    words.extend(arguments);
-    words.push(0);
-    words.extend(environment);
-    words.push(0);
-    let told = [(libc::AT_RANDOM, random), (libc::AT_EXECFN, name), (libc::AT_PLATFORM, platform)];
-    let all = facts.iter().copied().chain(told).chain(inherited()).chain([(libc::AT_NULL, 0)]);
-    words.extend(all.flat_map(|(key, value)| [key, value]));
-    let rsp = (stack.top - words.len() as u64 * 8) & !15;
-    guest::write_words(rsp, &words).then_some(rsp)
-}
-
-/// What the kernel told the engine and holds for the program too.
-fn inherited() -> Vec<(u64, u64)> {
-    let keys = [
-        libc::AT_PAGESZ,
-        libc::AT_CLKTCK,
-        libc::AT_UID,
-        libc::AT_EUID,
-        libc::AT_GID,
-        libc::AT_EGID,
-        libc::AT_SECURE,
-        libc::AT_FLAGS,
-        libc::AT_HWCAP,
-        libc::AT_MINSIGSTKSZ,
-    ];
-    // SAFETY: asks the C library for numbers.
-    keys.map(|key| (key, unsafe { libc::getauxval(key) })).to_vec()
-}
-
-struct Stack {
-    top: u64,
-}
-
-impl Stack {
-    fn bytes(&mut self, bytes: &[u8]) -> u64 {
-        self.top = (self.top - bytes.len() as u64) & !7;
-        guest::write(self.top, bytes);
-        self.top
-    }
-
-    fn string(&mut self, string: &OsStr) -> u64 {
-        let string = CString::new(string.as_bytes()).unwrap_or_default();
-        self.bytes(string.as_bytes_with_nul())
-    }
-}
-
 /// Where a program of this kind and all that belongs to it is put.
 pub(crate) fn layout(path: &Path) -> Result<Layout, Problem> {
-    is_fixed(path).map(Layout::new)
+    let elf = Elf::read(path)?;
+    let end = elf.span().filter(|_| elf.is_fixed).map(|(_, end)| end);
+    Ok(Layout::new(end))
 }

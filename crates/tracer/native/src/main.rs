@@ -16,8 +16,7 @@
 //! load       the program put into memory (space, memory, maps)
 //! ```
 //!
-//! What is not done: code that is changed through another mapping of the same page is not noticed;
-//! programs that use GS, far branches or AVX-512 get an undefined instruction.
+//! What is not done: programs that use GS, far branches or AVX-512 get an undefined instruction.
 
 mod cache;
 mod calls;
@@ -25,20 +24,27 @@ mod clone;
 mod context;
 mod cpuid;
 mod emit;
+mod filter;
+mod found;
+mod frame;
 mod guest;
+mod lend;
 mod live;
 mod load;
 mod maps;
 mod memory;
 mod plan;
+mod sandbox;
 mod signals;
 mod space;
+mod stack;
 mod start;
 mod switch;
 mod teller;
 mod template;
 mod thread;
 mod translate;
+mod views;
 
 pub(crate) use start::{is_translated, program};
 

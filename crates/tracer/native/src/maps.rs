@@ -1,13 +1,14 @@
 //! The calls that change the program's memory.
 
 use crate::calls::{Call, failed};
-use crate::memory;
 use crate::space::{PAGE, Space};
+use crate::{memory, views};
 
 const FIXED: u64 = libc::MAP_FIXED as u64;
 const NO_REPLACE: u64 = libc::MAP_FIXED_NOREPLACE as u64;
 const LOW: u64 = libc::MAP_32BIT as u64;
 const ANONYMOUS: u64 = libc::MAP_ANONYMOUS as u64;
+const SHARED: u64 = libc::MAP_SHARED as u64;
 const EXEC: u64 = libc::PROT_EXEC as u64;
 const WRITE: u64 = libc::PROT_WRITE as u64;
 const MAY_MOVE: u64 = libc::MREMAP_MAYMOVE as u64;
@@ -48,15 +49,16 @@ fn map(call: &Call) -> i64 {
     let [_, wish, len, protection, flags, ..] = *call;
     let mut call = *call;
     if flags & (FIXED | NO_REPLACE | LOW) == 0 && len > 0 {
-        let Some(start) = choose(&space, wish, len, flags & ANONYMOUS == 0) else {
+        let Some(start) = choose(&mut space, wish, len, flags & ANONYMOUS == 0) else {
             return failed(libc::ENOMEM);
         };
         call[1] = start;
         call[4] = flags | NO_REPLACE;
     }
     let mut result = ask(&call);
-    if result == failed(libc::EEXIST) && flags & (FIXED | NO_REPLACE) == 0 {
-        // Something is there that we know nothing of.
+    let is_refused = [libc::EEXIST, libc::EINVAL].map(failed).contains(&result);
+    if is_refused && flags & (FIXED | NO_REPLACE) == 0 {
+        // Something is there that we know nothing of, or pages are larger.
         call[1] = 0;
         call[4] = flags;
         result = ask(&call);
@@ -65,13 +67,18 @@ fn map(call: &Call) -> i64 {
         let (start, end) = (result as u64, end_of(result as u64, len));
         space.add(start, end, protection as i32);
         drop(space);
+        views::remove(start, end);
         memory::changed(start, end);
+        if flags & SHARED != 0 && flags & ANONYMOUS == 0 {
+            views::add(start, end, call[5] as i32, call[6]);
+            memory::changed(start, end);
+        }
     }
     result
 }
 
 /// The address that the program wishes for, if it is free, or one of ours.
-fn choose(space: &Space, wish: u64, len: u64, is_file: bool) -> Option<u64> {
+fn choose(space: &mut Space, wish: u64, len: u64, is_file: bool) -> Option<u64> {
     let wish = wish & !(PAGE - 1);
     let end = end_of(wish, len);
     let is_ours = wish >= 0x10000 && end <= space.layout.rest.end;
@@ -88,6 +95,7 @@ fn unmap(call: &Call) -> i64 {
     if !is_error(result) {
         space.remove(start, end_of(start, len));
         drop(space);
+        views::remove(start, end_of(start, len));
         memory::changed(start, end_of(start, len));
     }
     result
@@ -114,6 +122,7 @@ fn remap(call: &Call) -> i64 {
         space.remove(old, old_end);
         space.add(start, end, protection);
         drop(space);
+        views::moved(old, old_end, start, end);
         memory::changed(old, old_end);
         memory::changed(start, end);
     }

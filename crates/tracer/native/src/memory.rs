@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::space::{PAGE, Space};
-use crate::{cache, guest, thread};
+use crate::{cache, guest, thread, views};
 
 static SPACE: OnceLock<Mutex<Space>> = OnceLock::new();
 /// Pages that the program may write to and that code was translated from: writing faults, until it is
@@ -46,14 +46,21 @@ pub(crate) fn code(pc: u64, most: usize) -> Vec<u8> {
     guest::read(pc, LONGEST_INSTRUCTION)
 }
 
-const LONGEST_INSTRUCTION: usize = 15;
+pub(crate) const LONGEST_INSTRUCTION: usize = 15;
 
 fn may_write(page: u64) -> bool {
     let protection = space().and_then(|space| space.protection(page));
     protection.is_some_and(|protection| protection & libc::PROT_WRITE != 0)
 }
 
+/// Has writing to a page fault, and to every other view of what is there.
 fn guard(page: u64) {
+    guard_one(page);
+    let others = views::others(page, page + PAGE);
+    others.iter().for_each(|(other, _)| guard_one(*other));
+}
+
+fn guard_one(page: u64) {
     let Some(protection) = space().and_then(|space| space.protection(page)) else { return };
     if protection & libc::PROT_WRITE != 0 && guarded().insert(page) {
         protect(page, protection & !libc::PROT_WRITE);
@@ -72,6 +79,9 @@ pub(crate) fn unguard(address: u64) -> bool {
         return false;
     }
     thread::forget_branches(&cache.forget(page, page + PAGE));
+    for (start, end) in views::others(page, page + PAGE) {
+        thread::forget_branches(&cache.forget(start, end));
+    }
     protect(page, protection);
     true
 }
@@ -92,6 +102,9 @@ pub(crate) fn changed(start: u64, end: u64) {
     release(start, end);
     if let Some(mut cache) = cache::lock() {
         thread::forget_branches(&cache.forget(start, end));
+        for (start, end) in views::others(start, end) {
+            thread::forget_branches(&cache.forget(start, end));
+        }
     }
 }
 

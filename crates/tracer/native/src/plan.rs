@@ -83,11 +83,16 @@ impl Plan {
 
 /// Reads the block that begins with these bytes; `None` if they hold not one instruction.
 pub(crate) fn read(pc: u64, bytes: &[u8]) -> Option<Plan> {
+    read_some(pc, bytes, INSTRUCTIONS_MAX)
+}
+
+/// Reads no more than so many instructions.
+pub(crate) fn read_some(pc: u64, bytes: &[u8], most: usize) -> Option<Plan> {
     let mut factory = InstructionInfoFactory::new();
     let mut reader = Reader::default();
     let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
     let mut end = End::Falls;
-    while reader.instructions.len() < INSTRUCTIONS_MAX && reader.slots < SLOTS_MAX - 12 {
+    while reader.instructions.len() < most && reader.slots < SLOTS_MAX - 12 {
         if !decoder.can_decode() {
             break;
         }
@@ -207,7 +212,7 @@ impl Reader {
                 false => used.iter().for_each(|memory| self.touch(instruction, memory)),
             }
         }
-        self.live.add(info.used_registers());
+        self.live.add(instruction, info.used_registers());
         for register in info.used_registers() {
             if let Some(gpr) = gpr(register.register()).filter(|_| writes(register.access())) {
                 self.change(gpr, instruction);

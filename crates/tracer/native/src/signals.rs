@@ -1,14 +1,15 @@
 //! The program's signals.
 //!
 //! The kernel tells us; we tell the program when it is between two blocks, with a frame on its stack
-//! such as the kernel makes. A fault is told at the instruction that faulted. A signal that waits to
-//! be told is blocked meanwhile, so that none is lost.
+//! such as the kernel makes ([`crate::frame`]). A fault is told at the instruction that faulted. A
+//! signal that waits to be told is blocked meanwhile, so that none is lost; one that the program
+//! blocks by the time it could be told goes back to the kernel, which keeps it for whoever asks.
 
 use std::sync::{Mutex, PoisonError};
 
 use crate::calls::After;
 use crate::context::{Context, Fault, leave};
-use crate::guest;
+use crate::frame::{Told, deliver};
 use crate::switch::{
     whither_call_from, whither_call_made, whither_call_not, whither_leave, whither_restore,
     whither_signal,
@@ -25,7 +26,9 @@ pub(crate) struct Action {
 }
 
 const SIGNALS: usize = 65;
-static ACTIONS: Mutex<[Action; SIGNALS]> =
+/// What is done about each signal.
+pub(crate) type Actions = [Action; SIGNALS];
+static ACTIONS: Mutex<Actions> =
     Mutex::new([Action { handler: 0, flags: 0, restorer: 0, mask: 0 }; SIGNALS]);
 
 /// Signals that instructions raise. They are always ours.
@@ -35,6 +38,11 @@ const FAULTS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGIL
 pub(crate) struct Signals {
     /// What the program blocks.
     pub(crate) mask: u64,
+    /// What it blocks instead while it waits in a call that says so, once a signal has ended that.
+    pub(crate) waits_with: Option<u64>,
+    /// What a child is to do about signals that has its parent's memory for a while, but not its
+    /// parent's actions.
+    pub(crate) own_actions: Option<Box<Actions>>,
     /// The stack that it wants handlers to run on: start, flags, length.
     pub(crate) stack: [u64; 3],
     own_stack: Box<[u8]>,
@@ -44,6 +52,8 @@ impl Default for Signals {
     fn default() -> Signals {
         Signals {
             mask: 0,
+            waits_with: None,
+            own_actions: None,
             stack: [0, libc::SS_DISABLE as u64, 0],
             own_stack: vec![0; 64 << 10].into(),
         }
@@ -62,7 +72,7 @@ thread_local! {
         const { std::cell::UnsafeCell::new(Waiting { signals: 0, infos: [[0; 128]; SIGNALS] }) };
 }
 
-fn bit(signal: i32) -> u64 {
+pub(crate) fn bit(signal: i32) -> u64 {
     1u64.checked_shl((signal - 1) as u32).unwrap_or(0)
 }
 
@@ -181,9 +191,45 @@ fn take(signal: i32) -> [u8; 128] {
 }
 
 /// Blocks what the program blocks, and what waits; never a fault.
-pub(crate) fn set_kernel_mask(thread: &Thread) {
+pub(crate) fn set_kernel_mask(thread: &mut Thread) {
+    if waiting() & !thread.signals.mask != 0 {
+        thread.context.has_signal = 1;
+    }
     let mask = (thread.signals.mask | waiting()) & !fault_bits();
     set_mask(mask);
+}
+
+/// Gives a signal that waits back to the kernel, where it is blocked: as one for the thread or for the
+/// whole process, as it came.
+fn give_back(signal: i32) {
+    let info = take(signal);
+    let code = i32::from_le_bytes([info[8], info[9], info[10], info[11]]);
+    let is_for_all =
+        matches!(code, libc::SI_USER | libc::SI_QUEUE | libc::SI_KERNEL) || signal == libc::SIGCHLD;
+    // SAFETY: the kernel reads what it once wrote, and lets a process send itself anything.
+    unsafe {
+        let pid = libc::getpid();
+        match is_for_all {
+            true => libc::syscall(libc::SYS_rt_sigqueueinfo, pid, signal, info.as_ptr()),
+            false => {
+                let tid = libc::gettid();
+                libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid, signal, info.as_ptr())
+            }
+        };
+    }
+}
+
+/// The thread ends: no signal may reach it any more, and others get what it has not told.
+pub(crate) fn leave() {
+    block_all();
+    let waiting = waiting();
+    (1..SIGNALS as i32).filter(|signal| waiting & bit(*signal) != 0).for_each(give_back);
+}
+
+/// What waits to be told, put aside for as long as somebody else uses the thread.
+pub(crate) fn exchange_waiting(signals: u64) -> u64 {
+    // SAFETY: this thread's own, with all signals blocked.
+    WAITING.with(|waiting| unsafe { std::mem::replace(&mut (*waiting.get()).signals, signals) })
 }
 
 fn set_mask(mask: u64) -> u64 {
@@ -222,14 +268,19 @@ pub(crate) fn unblock(mask: u64) {
 }
 
 /// The program's `rt_sigaction`.
-pub(crate) fn set_action(signal: i32, new: Option<Action>) -> Result<Action, i64> {
+pub(crate) fn set_action(
+    thread: &mut Thread,
+    signal: i32,
+    new: Option<Action>,
+) -> Result<Action, i64> {
     if !(1..SIGNALS as i32).contains(&signal) {
         return Err(-i64::from(libc::EINVAL));
     }
     if new.is_some() && matches!(signal, libc::SIGKILL | libc::SIGSTOP) {
         return Err(-i64::from(libc::EINVAL));
     }
-    let mut actions = ACTIONS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut shared = ACTIONS.lock().unwrap_or_else(PoisonError::into_inner);
+    let actions = thread.signals.own_actions.as_deref_mut().unwrap_or(&mut shared);
     let before = actions[signal as usize];
     let Some(new) = new else { return Ok(before) };
     actions[signal as usize] = new;
@@ -263,27 +314,55 @@ pub(crate) fn inherit() {
     }
 }
 
-fn action(signal: i32) -> Action {
-    ACTIONS.lock().unwrap_or_else(PoisonError::into_inner)[signal as usize]
+/// What all threads of the process do about signals now.
+pub(crate) fn actions() -> Box<Actions> {
+    Box::new(*ACTIONS.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+pub(crate) fn action(thread: &Thread, signal: i32) -> Action {
+    match &thread.signals.own_actions {
+        Some(own) => own[signal as usize],
+        None => ACTIONS.lock().unwrap_or_else(PoisonError::into_inner)[signal as usize],
+    }
 }
 
 /// Whether an interrupted call is made again when the signals that wait were told.
-pub(crate) fn restarts_calls() -> bool {
+pub(crate) fn restarts_calls(thread: &Thread) -> bool {
     let waiting = waiting();
-    let all = (1..SIGNALS as i32).filter(|signal| waiting & bit(*signal) != 0);
-    all.map(action).all(|action| action.flags & libc::SA_RESTART as u64 != 0)
+    let mut all = (1..SIGNALS as i32).filter(|signal| waiting & bit(*signal) != 0);
+    all.all(|signal| action(thread, signal).flags & libc::SA_RESTART as u64 != 0)
 }
 
-/// Tells the program of the signals that wait.
+/// Tells the program of the signals that wait, but for those that it blocks.
 pub(crate) fn deliver_pending(thread: &mut Thread) {
+    block_all();
     thread.context.has_signal = 0;
-    for signal in 1..SIGNALS as i32 {
-        if waiting() & bit(signal) != 0 {
-            let info = take(signal);
-            if action(signal).handler > 1 {
-                deliver(thread, signal, &info, &Fault::default());
+    let mut before = None;
+    if let Some(mask) = thread.signals.waits_with.take() {
+        before = Some(std::mem::replace(&mut thread.signals.mask, mask));
+    }
+    let all = waiting();
+    for signal in (1..SIGNALS as i32).filter(|signal| all & bit(*signal) != 0) {
+        let is_fault = FAULTS.contains(&signal);
+        match action(thread, signal).handler {
+            // One that the kernel does not block for us waits here.
+            _ if thread.signals.mask & bit(signal) != 0 && is_fault => {}
+            _ if thread.signals.mask & bit(signal) != 0 => give_back(signal),
+            0 if is_fault => {
+                give_up(thread, &Fault { signal: signal as u64, ..Fault::default() });
+            }
+            // The kernel does what is usual.
+            0 => give_back(signal),
+            1 => drop(take(signal)),
+            _ => {
+                let info = take(signal);
+                let mask = before.take().unwrap_or(thread.signals.mask);
+                deliver(thread, signal, &Told { info: &info, fault: &Fault::default(), mask });
             }
         }
+    }
+    if let Some(mask) = before {
+        thread.signals.mask = mask;
     }
     set_kernel_mask(thread);
 }
@@ -292,7 +371,7 @@ pub(crate) fn deliver_pending(thread: &mut Thread) {
 pub(crate) fn deliver_fault(thread: &mut Thread, fault: &Fault) -> After {
     let signal = fault.signal as i32;
     let is_blocked = thread.signals.mask & bit(signal) != 0;
-    if action(signal).handler <= 1 || is_blocked {
+    if action(thread, signal).handler <= 1 || is_blocked {
         return give_up(thread, fault);
     }
     if fault.signal == libc::SIGTRAP as u64 {
@@ -302,7 +381,8 @@ pub(crate) fn deliver_fault(thread: &mut Thread, fault: &Fault) -> After {
     info[0..4].copy_from_slice(&signal.to_le_bytes());
     info[8..12].copy_from_slice(&(fault.code as i32).to_le_bytes());
     info[16..24].copy_from_slice(&told_address(thread, fault).to_le_bytes());
-    deliver(thread, signal, &info, fault);
+    let mask = thread.signals.mask;
+    deliver(thread, signal, &Told { info: &info, fault, mask });
     set_kernel_mask(thread);
     After::GoesOn
 }
@@ -312,6 +392,8 @@ pub(crate) fn deliver_fault(thread: &mut Thread, fault: &Fault) -> After {
 fn told_address(thread: &Thread, fault: &Fault) -> u64 {
     match fault.signal as i32 {
         libc::SIGSEGV | libc::SIGBUS => fault.address,
+        // A breakpoint says nothing.
+        libc::SIGTRAP if fault.code == i64::from(libc::SI_KERNEL) => 0,
         _ => thread.context.pc,
     }
 }
@@ -319,7 +401,9 @@ fn told_address(thread: &Thread, fault: &Fault) -> u64 {
 /// The program dies of a fault, having said all.
 pub(crate) fn give_up(thread: &mut Thread, fault: &Fault) -> After {
     let signal = fault.signal as i32;
-    end_all(thread);
+    if !thread.is_borrowed() {
+        end_all(thread);
+    }
     set_kernel_action(signal, &Action::default());
     set_mask(!bit(signal));
     // SAFETY: a signal to this thread, which ends the process.
@@ -327,104 +411,4 @@ pub(crate) fn give_up(thread: &mut Thread, fault: &Fault) -> After {
         libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::gettid(), signal);
         libc::_exit(128 + signal)
     }
-}
-
-/// Offsets in the frame that the kernel makes, and its lengths.
-mod frame {
-    pub(super) const CONTEXT: u64 = 8;
-    pub(super) const REGISTERS: u64 = CONTEXT + 40;
-    pub(super) const VECTORS: u64 = REGISTERS + 184;
-    pub(super) const MASK: u64 = REGISTERS + 256;
-    pub(super) const INFO: u64 = MASK + 8;
-    pub(super) const BYTES: u64 = INFO + 128;
-    /// The registers by their numbers in the encoding, in the frame's order.
-    pub(super) const ORDER: [usize; 16] = [8, 9, 10, 11, 12, 13, 14, 15, 7, 6, 5, 3, 2, 0, 1, 4];
-}
-
-/// Puts a handler's frame on the program's stack and lets it go on there.
-fn deliver(thread: &mut Thread, signal: i32, info: &[u8; 128], fault: &Fault) {
-    let action = action(signal);
-    let rsp = thread.context.registers[4];
-    let [stack, flags, len] = thread.signals.stack;
-    let is_on_stack = rsp > stack && rsp <= stack.wrapping_add(len);
-    let has_stack = flags & libc::SS_DISABLE as u64 == 0 && len > 0;
-    let changes = action.flags & libc::SA_ONSTACK as u64 != 0 && has_stack && !is_on_stack;
-    let top = if changes { stack + len } else { rsp - 128 };
-    let vectors_at = (top - 1024) & !63;
-    let at = ((vectors_at - frame::BYTES) & !15) - 8;
-    let context = &thread.context;
-    let mut words = vec![action.restorer, 7, 0];
-    words.extend([stack, if has_stack { u64::from(is_on_stack) } else { flags }, len]);
-    words.extend(frame::ORDER.map(|register| context.registers[register]));
-    words.extend([context.pc, context.flags, 0x002b_0000_0000_0033, fault.error, fault.trap]);
-    words.extend([thread.signals.mask, fault.address, vectors_at]);
-    words.extend([0; 8]);
-    words.push(thread.signals.mask);
-    let vectors = saved_vectors(thread);
-    let is_written = guest::write(vectors_at, &vectors)
-        && guest::write_words(at, &words)
-        && guest::write(at + frame::INFO, info);
-    if !is_written {
-        let fault = Fault { signal: libc::SIGSEGV as u64, ..Fault::default() };
-        give_up(thread, &fault);
-    }
-    thread.teller.interrupted();
-    let registers = &mut thread.context.registers;
-    registers[7] = signal as u64;
-    registers[6] = at + frame::INFO;
-    registers[2] = at + frame::CONTEXT;
-    registers[0] = 0;
-    registers[4] = at;
-    thread.context.pc = action.handler;
-    // Neither backwards nor step by step.
-    thread.context.flags &= !0x500;
-    let itself = if action.flags & libc::SA_NODEFER as u64 == 0 { bit(signal) } else { 0 };
-    thread.signals.mask |= action.mask | itself;
-    if action.flags & libc::SA_RESETHAND as u64 != 0 {
-        let _ = set_action(signal, Some(Action::default()));
-    }
-}
-
-/// The vectors as the kernel puts them into a frame, with the words that say how long they are.
-fn saved_vectors(thread: &mut Thread) -> Vec<u8> {
-    let mut bytes = thread.vectors().0.to_vec();
-    let magic = [0x4650_5853_u32, 836, 7, 0, 832];
-    for (place, word) in magic.iter().enumerate() {
-        let at = 464 + place * 4;
-        bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
-    }
-    bytes.extend(0x4650_5845_u32.to_le_bytes());
-    bytes
-}
-
-/// The program's `rt_sigreturn`: everything as the frame has it.
-pub(crate) fn leave_handler(thread: &mut Thread) -> After {
-    // The handler's `ret` has taken the first word.
-    let at = thread.context.registers[4].wrapping_sub(8);
-    let frame = guest::words::<18>(at + frame::REGISTERS);
-    let rest = guest::words::<1>(at + frame::VECTORS);
-    let mask = guest::words::<1>(at + frame::MASK);
-    let (Some(registers), Some([vectors_at]), Some([mask])) = (frame, rest, mask) else {
-        let fault = Fault { signal: libc::SIGSEGV as u64, ..Fault::default() };
-        return give_up(thread, &fault);
-    };
-    for (register, value) in frame::ORDER.iter().zip(registers) {
-        thread.context.registers[*register] = value;
-    }
-    thread.context.pc = registers[16];
-    // Only what a program may set.
-    thread.context.flags = registers[17] & 0x0024_0dd5 | 0x202;
-    let vectors = guest::read(vectors_at, 832);
-    if vectors_at != 0 && vectors.len() == 832 {
-        let own = &mut thread.vectors().0;
-        own.copy_from_slice(&vectors);
-        // What the processor would refuse.
-        own[512] &= 7;
-        own[513..576].fill(0);
-        let control = u32::from_le_bytes([own[24], own[25], own[26], own[27]]) & 0xffff;
-        own[24..28].copy_from_slice(&control.to_le_bytes());
-    }
-    thread.signals.mask = mask;
-    set_kernel_mask(thread);
-    After::GoesOn
 }

@@ -28,26 +28,45 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// For a program that may lie anywhere, or one that has its own address.
-    pub(crate) fn new(is_fixed: bool) -> Layout {
+    /// For a program that may lie anywhere, or one that has its own address and ends there.
+    pub(crate) fn new(fixed_end: Option<u64>) -> Layout {
         let rest = 0x100_0000_0000..0x4fff_ffff_f000;
-        match is_fixed {
-            false => Layout {
+        match fixed_end {
+            None => Layout {
                 code: 0x3f_c000_0000,
                 files: 0x3f_6000_0000..0x3f_c000_0000,
                 program: 0x40_0000_0000,
                 break_end: 0x50_0000_0000,
                 rest,
             },
-            true => Layout {
+            Some(end) if end <= 0x7000_0000 => Layout {
                 code: 0x8000_0000,
                 files: 0xc000_0000..0xff00_0000,
                 program: 0,
                 break_end: 0x7f00_0000,
                 rest,
             },
+            // One with large arrays of its own, or at an unusual address: all else behind it.
+            Some(end) => {
+                let code = end.saturating_add(2 << 30) & !((1 << 30) - 1);
+                Layout {
+                    code,
+                    files: code + (1 << 30)..code + (1 << 30) + 0x3f00_0000,
+                    program: 0,
+                    break_end: code - 0x100_0000,
+                    rest,
+                }
+            }
         }
     }
+}
+
+/// From an address up no gap of a window is wider than so many bytes: looking for a wider one begins
+/// there. A program may have many thousands of mappings.
+#[derive(Clone, Copy, Debug)]
+struct Gaps {
+    from: u64,
+    widest: u64,
 }
 
 /// The program's mappings.
@@ -56,35 +75,58 @@ pub(crate) struct Space {
     pub(crate) layout: Layout,
     /// By first address: the end, and what is allowed.
     areas: BTreeMap<u64, (u64, i32)>,
+    /// What is known of the gaps among files, and among the rest.
+    known: [Gaps; 2],
     pub(crate) break_start: u64,
     pub(crate) break_now: u64,
 }
 
 impl Space {
     pub(crate) fn new(layout: Layout) -> Space {
-        Space { layout, areas: BTreeMap::new(), break_start: 0, break_now: 0 }
+        let known = [&layout.files, &layout.rest].map(|all| Gaps { from: all.end, widest: 0 });
+        Space { layout, areas: BTreeMap::new(), known, break_start: 0, break_now: 0 }
     }
 
     /// A free range as far up as there is one.
-    pub(crate) fn place(&self, len: u64, is_file: bool) -> Option<u64> {
+    pub(crate) fn place(&mut self, len: u64, is_file: bool) -> Option<u64> {
         let len = len.checked_next_multiple_of(PAGE)?;
-        let near = is_file.then(|| self.place_in(&self.layout.files, len)).flatten();
-        near.or_else(|| self.place_in(&self.layout.rest, len))
+        let near = is_file.then(|| self.place_in(0, len)).flatten();
+        near.or_else(|| self.place_in(1, len))
     }
 
-    fn place_in(&self, window: &Range<u64>, len: u64) -> Option<u64> {
-        let mut top = window.end;
-        for (&start, &(end, _)) in self.areas.range(..window.end).rev() {
-            if end <= top && top - end >= len && top - len >= window.start {
-                return Some(top - len);
+    fn place_in(&mut self, which: usize, len: u64) -> Option<u64> {
+        let window = [&self.layout.files, &self.layout.rest][which].clone();
+        let Gaps { from, widest } = self.known[which];
+        let is_new = len > widest;
+        let (mut top, mut widest) = if is_new { (from, widest) } else { (window.end, 0) };
+        let mut found = None;
+        for (&start, &(end, _)) in self.areas.range(..top).rev() {
+            let gap = top.saturating_sub(end);
+            if gap >= len && top - len >= window.start {
+                found = Some(top - len);
+                break;
             }
+            widest = widest.max(gap);
             top = top.min(start);
             if top <= window.start {
-                return None;
+                break;
             }
         }
+        self.known[which] = Gaps { from: top, widest };
         let room = top.checked_sub(window.start)?;
-        (room >= len).then(|| top - len)
+        found.or_else(|| (room >= len).then(|| top - len))
+    }
+
+    /// A range has become free.
+    fn widen(&mut self, start: u64, end: u64) {
+        let before = self.areas.range(..start).next_back().map_or(0, |(_, (end, _))| *end);
+        let behind = self.areas.range(end..).next().map_or(u64::MAX, |(start, _)| *start);
+        for (known, window) in self.known.iter_mut().zip([&self.layout.files, &self.layout.rest]) {
+            let (before, behind) = (before.max(window.start), behind.min(window.end));
+            if before < behind && behind > known.from {
+                known.widest = known.widest.max(behind - before);
+            }
+        }
     }
 
     /// Whether nothing of the program lies in a range.
@@ -93,12 +135,26 @@ impl Space {
         start < end && before.is_none_or(|(_, (area_end, _))| *area_end <= start)
     }
 
-    /// A range is mapped, over whatever was there.
+    /// A range is mapped, over whatever was there. What lies beside it and is allowed the same becomes
+    /// one with it, so that programs with many mappings have few areas.
     pub(crate) fn add(&mut self, start: u64, end: u64, protection: i32) {
         self.remove(start, end);
-        if start < end {
-            self.areas.insert(start, (end, protection));
+        if start >= end {
+            return;
         }
+        let (mut start, mut end) = (start, end);
+        if let Some((&before, &(before_end, same))) = self.areas.range(..start).next_back()
+            && (before_end, same) == (start, protection)
+        {
+            start = before;
+        }
+        if let Some(&(behind_end, same)) = self.areas.get(&end)
+            && same == protection
+        {
+            self.areas.remove(&end);
+            end = behind_end;
+        }
+        self.areas.insert(start, (end, protection));
     }
 
     /// Nothing is mapped in a range any more.
@@ -112,6 +168,7 @@ impl Space {
                 self.areas.insert(end, (area_end, protection));
             }
         }
+        self.widen(start, end);
     }
 
     /// A range may be used otherwise.
@@ -140,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_highest_gap_that_is_wide_enough_is_taken_and_what_is_freed_is_used_again() {
-        let mut space = Space::new(Layout { rest: 0x10000..0x20000, ..Layout::new(false) });
+        let mut space = Space::new(Layout { rest: 0x10000..0x20000, ..Layout::new(None) });
         let first = space.place(0x3000, false).unwrap();
         assert_eq!(first, 0x1d000);
         space.add(first, 0x20000, 3);
@@ -154,8 +211,28 @@ mod tests {
     }
 
     #[test]
+    fn a_large_program_with_its_own_address_has_everything_behind_it() {
+        for end in [0x40_0000u64, 0x7000_0000, 0x7000_1000, 0xc060_0000, 0x3f_c000_1000] {
+            let layout = Layout::new(Some(end));
+            assert!(end < layout.break_end && layout.break_end < layout.code);
+            assert!(layout.code + (1 << 30) <= layout.files.start);
+        }
+    }
+
+    #[test]
+    fn neighbours_that_are_allowed_the_same_are_one_area() {
+        let mut space = Space::new(Layout::new(None));
+        space.add(0x1000, 0x2000, 3);
+        space.add(0x3000, 0x4000, 3);
+        space.add(0x4000, 0x5000, 1);
+        space.add(0x2000, 0x3000, 3);
+        let areas: Vec<_> = space.areas.iter().map(|(start, area)| (*start, *area)).collect();
+        assert_eq!(areas, [(0x1000, (0x4000, 3)), (0x4000, (0x5000, 1))]);
+    }
+
+    #[test]
     fn a_part_that_is_unmapped_or_protected_leaves_the_rest() {
-        let mut space = Space::new(Layout::new(false));
+        let mut space = Space::new(Layout::new(None));
         space.add(0x1000, 0x9000, 7);
         space.remove(0x3000, 0x4000);
         space.protect(0x5000, 0x6000, 1);

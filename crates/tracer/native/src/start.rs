@@ -18,7 +18,7 @@ use crate::context::Vectors;
 use crate::load::{self, Problem, Start};
 use crate::space::Space;
 use crate::thread::{Thread, new_context};
-use crate::{memory, signals};
+use crate::{found, memory, signals};
 
 /// Where translated code lies.
 static CODE: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
@@ -60,6 +60,7 @@ pub(crate) fn run() -> Result<(), Problem> {
         let path = std::path::absolute(&start.executable).unwrap_or(start.executable);
         images::record_first(&mut inside.process(), Some(path.to_string_lossy().into_owned()));
     }
+    found::restore();
     signals::inherit();
     signals::start();
     let mut context = new_context();

@@ -23,6 +23,15 @@ unsafe extern "C" {
     /// Where it goes instead.
     pub(crate) fn whither_call_not();
 
+    /// Makes a process that has this one's memory and calls `child` with `argument`, which must not
+    /// return, on what is left of this stack; the caller waits until it has become another program or
+    /// ended. `call` is the system call that makes it. Gives the kernel's answer.
+    pub(crate) fn whither_lend(
+        call: *const [u64; 7],
+        child: unsafe extern "C" fn(*mut libc::c_void) -> !,
+        argument: *mut libc::c_void,
+    ) -> i64;
+
     /// What the kernel calls for a signal.
     pub(crate) fn whither_signal(
         signal: i32,
@@ -86,6 +95,20 @@ global_asm!(
     "whither_call_not:",
     "mov rax, {not_made}",
     "pop r12", "pop rbx", "ret",
+
+    // Parent and child have one stack. The child only writes below where it begins.
+    ".globl whither_lend",
+    "whither_lend:",
+    "push rbx", "push r12", "push r13",
+    "mov rbx, rdi", "mov r12, rsi", "mov r13, rdx",
+    "mov rdi, [rbx + 8]", "mov rsi, [rbx + 16]", "mov rdx, [rbx + 24]",
+    "mov r10, [rbx + 32]", "mov r8, [rbx + 40]", "mov r9, [rbx + 48]",
+    "mov rax, [rbx]",
+    "syscall",
+    "test rax, rax", "jz 2f",
+    "pop r13", "pop r12", "pop rbx", "ret",
+    "2:",
+    "mov rdi, r13", "call r12", "ud2",
 
     // The handler runs with our thread pointer, whichever was in place.
     ".globl whither_signal", ".globl whither_restore",

@@ -10,12 +10,14 @@ use tracer::inside::{Inside, listeners};
 use crate::cache;
 use crate::calls::{self, After};
 use crate::context::{Context, Fault, IDS, Mode, SLOTS_MAX, Set, Vectors, Way, leave, set_of};
+use crate::memory::LONGEST_INSTRUCTION;
 use crate::plan::INSTRUCTIONS_MAX;
+use crate::sandbox::Sandbox;
 use crate::signals::{self, Signals};
 use crate::switch::whither_enter;
 use crate::teller::{Ran, Teller};
 use crate::template::WINDOW;
-use crate::{cpuid, memory};
+use crate::{cpuid, guest, memory};
 
 /// What a thread is doing, for whoever ends the process.
 pub(crate) mod state {
@@ -48,12 +50,15 @@ pub(crate) struct Thread {
     pub(crate) number: u32,
     pub(crate) state: AtomicU32,
     pub(crate) signals: Signals,
+    pub(crate) sandbox: Sandbox,
     /// Where the kernel would write 0 when the thread ends.
     pub(crate) clear_at_end: u64,
     mode: Mode,
     /// Blocks that were to be recorded when recording began.
     limit: usize,
     epoch: u64,
+    /// Whether the next instruction is to be run for itself (see [`cache::Cache::find_alone`]).
+    runs_one_alone: bool,
     pub(crate) is_main: bool,
 }
 
@@ -70,10 +75,12 @@ impl Thread {
             number,
             state: AtomicU32::new(state::RUNNING),
             signals: Signals::default(),
+            sandbox: Sandbox::default(),
             clear_at_end: 0,
             mode: Mode::Told,
             limit: 0,
             epoch: u64::MAX,
+            runs_one_alone: false,
             is_main: false,
         });
         thread.context.vectors = &raw mut *thread.vectors;
@@ -97,10 +104,15 @@ impl Thread {
         self.begin_recording();
     }
 
+    /// Whether a child uses the thread while its parent waits (see [`crate::lend`]).
+    pub(crate) fn is_borrowed(&self) -> bool {
+        self.signals.own_actions.is_some()
+    }
+
     /// Runs the thread to its end.
     pub(crate) fn run(&mut self) {
         loop {
-            if IS_ENDING.load(SeqCst) {
+            if IS_ENDING.load(SeqCst) && !self.is_borrowed() {
                 self.drain(None);
                 self.stay_away();
             }
@@ -117,7 +129,14 @@ impl Thread {
     /// Runs translated code until it is left, and does what it was left for.
     fn step(&mut self) -> After {
         let pc = self.context.pc;
-        let Some(host) = self.find(pc) else {
+        if calls::is_old_call(pc) {
+            return calls::old_call(self);
+        }
+        let found = match std::mem::take(&mut self.runs_one_alone) {
+            true => self.find_alone(pc),
+            false => self.find(pc),
+        };
+        let Some(host) = found else {
             let fault = Fault {
                 signal: libc::SIGSEGV as u64,
                 code: 1,
@@ -178,6 +197,11 @@ impl Thread {
             set[0] = Way { minus_pc: pc.wrapping_neg(), host };
         }
         Some(host)
+    }
+
+    fn find_alone(&self, pc: u64) -> Option<u64> {
+        let bytes = guest::read(pc, LONGEST_INSTRUCTION);
+        cache::lock()?.find_alone(pc, self.mode, &bytes)
     }
 
     fn forget_branches(&mut self) {
@@ -247,6 +271,7 @@ impl Thread {
         let is_refused =
             fault.signal == libc::SIGSEGV as u64 && fault.code == 2 && fault.error & 2 != 0;
         if is_refused && memory::unguard(fault.address) {
+            self.runs_one_alone = true;
             return After::GoesOn;
         }
         signals::deliver_fault(self, &fault)
@@ -293,6 +318,7 @@ impl Thread {
         let mut threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
         *threads = vec![Address(self)];
         self.number = 0;
+        self.is_main = true;
     }
 }
 

@@ -105,6 +105,11 @@ impl Writer {
         self.dead.get(index).is_some_and(|dead| dead >> register.0 & 1 == 1)
     }
 
+    fn is_displaced(&self, index: usize, register: Gpr) -> bool {
+        let covers = |one: &Displaced| (one.from..one.until).contains(&(index as u16));
+        self.displaced.iter().any(|one| one.register == register && covers(one))
+    }
+
     /// Everything before the first instruction. Says where to enter.
     fn begin(&mut self, plan: &Plan, id: u32) -> u64 {
         let is_free = sets_flags_first(&plan.instructions);
@@ -138,11 +143,7 @@ impl Writer {
     /// Puts aside what the program has in a register, unless that was done before. Whether it must be
     /// brought back: if not, the register stays displaced until the program writes it.
     fn put_aside(&mut self, index: usize, register: Gpr, live: &Liveness) -> bool {
-        let at_index = |one: &Displaced| {
-            one.register == register
-                && (usize::from(one.from)..usize::from(one.until)).contains(&index)
-        };
-        if self.displaced.iter().any(at_index) {
+        if self.is_displaced(index, register) {
             return false;
         }
         self.emitter.store(at::spill(register), register);
@@ -152,6 +153,17 @@ impl Writer {
             self.displaced.push(Displaced { register, from: index as u16, until: until as u16 });
         }
         !is_dead
+    }
+
+    /// Puts aside what the program has in a register, for one instruction that may fault. What is brought
+    /// back behind it is the program's in any case: of a register that was displaced already, what was
+    /// put aside.
+    fn displace(&mut self, index: usize, register: Gpr) {
+        if !self.is_displaced(index, register) {
+            self.emitter.store(at::spill(register), register);
+            let index = index as u16;
+            self.displaced.push(Displaced { register, from: index, until: index + 1 });
+        }
     }
 
     /// Records what is recorded when the block begins, and moves on.
@@ -190,7 +202,7 @@ impl Writer {
                 break;
             }
             let bytes = plan.codes[index].bytes.get(..usize::from(plan.codes[index].len));
-            self.copy(instruction, bytes.unwrap_or_default());
+            self.copy(index, instruction, bytes.unwrap_or_default());
             while let Some(record) = records.next_if(is_due) {
                 self.record(record, instruction, index + 1, &plan.live);
             }
@@ -287,7 +299,7 @@ impl Writer {
     }
 
     /// One instruction of the program.
-    fn copy(&mut self, instruction: &Instruction, bytes: &[u8]) {
+    fn copy(&mut self, index: usize, instruction: &Instruction, bytes: &[u8]) {
         if is_withheld(instruction) {
             return self.emitter.put(&UNDEFINED);
         }
@@ -299,16 +311,16 @@ impl Writer {
                     && saves_vectors(mnemonic)
                     && !names_rax(instruction) =>
             {
-                self.save_vectors(bytes);
+                self.save_vectors(index, bytes);
             }
-            _ if instruction.is_ip_rel_memory_operand() => self.move_relative(instruction),
+            _ if instruction.is_ip_rel_memory_operand() => self.move_relative(index, instruction),
             _ => self.emitter.put(bytes),
         }
     }
 
     /// State is saved and loaded as far as the program knows of it; the rest would run over its buffer.
-    fn save_vectors(&mut self, bytes: &[u8]) {
-        self.emitter.store(at::spill(RAX), RAX);
+    fn save_vectors(&mut self, index: usize, bytes: &[u8]) {
+        self.displace(index, RAX);
         // pext eax, eax, 7: keeps the three lowest bits.
         self.emitter.constant(&[0xc4, 0xe2, 0x7a, 0xf5], 0, 7);
         self.emitter.put(bytes);
@@ -317,14 +329,14 @@ impl Writer {
 
     /// An instruction that names memory by its distance to itself, which is another here; through a
     /// register if that is too far.
-    fn move_relative(&mut self, instruction: &Instruction) {
+    fn move_relative(&mut self, index: usize, instruction: &Instruction) {
         if self.encoder.encode(instruction, self.emitter.here()).is_ok() {
             let bytes = self.encoder.take_buffer();
             return self.emitter.put(&bytes);
         }
         drop(self.encoder.take_buffer());
         let far = free_register(instruction);
-        self.emitter.store(at::spill(far), far);
+        self.displace(index, far);
         self.emitter.set(far, instruction.ip_rel_memory_address());
         self.encode(Ok(through(instruction, far)));
         self.emitter.load(far, at::spill(far));

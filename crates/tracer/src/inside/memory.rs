@@ -26,7 +26,8 @@ pub struct Memory(File);
 impl Memory {
     /// This process's.
     pub fn open() -> Option<Memory> {
-        File::open("/proc/self/mem").ok().map(Memory)
+        // By way of the thread: the process's first may have ended.
+        File::open("/proc/thread-self/mem").ok().map(Memory)
     }
 
     fn word(&self, address: u64) -> Option<u64> {

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use tracer::counts::{ProcessCounts, counts};
-use tracer::launch::{Engines, Finished, Launch};
+use tracer::launch::{EngineChoice, Engines, Finished, Launch, can_run_natively};
 
 /// The engines, built once.
 pub(crate) fn engines() -> &'static Engines<'static> {
@@ -56,4 +56,21 @@ pub(crate) fn count(launch: &Launch) -> (Finished, Vec<ProcessCounts>) {
 pub(crate) fn ran(counts: &[ProcessCounts], bytes: &[u8]) -> u64 {
     let spots = counts.iter().flat_map(ProcessCounts::instructions);
     spots.filter(|(spot, _)| spot.bytes.starts_with(bytes)).map(|(_, count)| count).sum()
+}
+
+/// Compiles a program, runs it alone and under the engine of our own, and gives what was counted. It says
+/// by its exit status where it went wrong; alone first, so that a wrong check fails too.
+#[allow(dead_code, reason = "not every test binary needs it")]
+pub(crate) fn unharmed(name: &str, source: &str, options: &[&str]) -> Option<Vec<ProcessCounts>> {
+    if !can_run_natively() {
+        eprintln!("skipped: this machine cannot run the native engine");
+        return None;
+    }
+    let program = compile(name, source, options);
+    let alone = Command::new(&program).status().unwrap();
+    assert_eq!(alone.code(), Some(0), "{name} alone");
+    let engine = EngineChoice::Native;
+    let (finished, counts) = count(&Launch { engine, ..Launch::new(&program) });
+    assert_eq!(finished.status.code(), Some(0), "{name} traced");
+    Some(counts)
 }
