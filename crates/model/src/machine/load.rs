@@ -65,8 +65,7 @@ fn culprit(table: &toml::Table, complaint: &str) -> String {
     let names_its_key =
         complaint.starts_with("missing field") || complaint.starts_with("unknown field");
     let mut path: Vec<String> = Vec::new();
-    loop {
-        let Some(here) = inside(table, &path) else { break };
+    while let Some(here) = inside(table, &path) {
         let guilty = here.iter().find(|(key, value)| {
             (value.is_table() || value.is_array() || !names_its_key)
                 && complaint_without(table, &path, key).as_deref() != Some(complaint)
