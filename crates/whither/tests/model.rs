@@ -479,8 +479,10 @@ fn a_sampled_report_adds_up_and_says_how_sure_it_is_of_every_cause() {
     }
     let stack = report["cpi_stack"].as_array().unwrap();
     let value = |row: &Value| row["cycles"]["value"].as_f64().or(row["cycles"].as_f64()).unwrap();
+    // Each cause is estimated for itself: the sum need not be the total, but is as sure as that.
     let all: f64 = stack.iter().map(value).sum();
-    assert!((all - cycles).abs() <= stack.len() as f64, "{all} of {cycles}");
+    let side = |name: &str| report["run"]["cycles"][name].as_f64().unwrap();
+    assert!((side("low")..side("high")).contains(&all), "{all} of {cycles}");
     assert!(
         stack[0]["cycles"]["high"].as_f64() > stack[0]["cycles"]["value"].as_f64(),
         "{stack:?}"

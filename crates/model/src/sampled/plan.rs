@@ -53,8 +53,9 @@ const SHORT: f64 = 50e6;
 
 /// How long a stratum may be after so many instructions, given how much of what the error asked for
 /// allows the windows so far have used up. A run that has used little is calm: a window of it that is
-/// four times as slow as the rest would not make its interval too wide. Windows are as many as what they
-/// used up, squared: a spread falls with the root of their number.
+/// four times as slow as the rest would not make its interval too wide. What comes next may be less calm:
+/// windows as many as what they used up, squared, would do while nothing changes, and a few of a chess
+/// program's, where it began to think, then stood for too much.
 ///
 /// ```text
 /// part of what ran:  1/512 until 50 million, then as √n, 1/128 from 800 million on
@@ -62,7 +63,7 @@ const SHORT: f64 = 50e6;
 /// ```
 pub(super) fn longest(instructions: u64, used: f64) -> u64 {
     let denser = DENSER * (SHORT / instructions.max(1) as f64).sqrt();
-    let denser = denser.min(DENSER * (used / USED_MUCH).powi(2)).clamp(1.0, DENSER);
+    let denser = denser.min(DENSER * used / USED_MUCH).clamp(1.0, DENSER);
     (instructions as f64 / (STRATA_LEAST as f64 * denser)) as u64
 }
 
@@ -185,7 +186,7 @@ mod tests {
     #[test]
     fn strata_of_a_calm_run_are_longer() {
         let part = |used| 51_200_000 / longest(51_200_000, used);
-        assert_eq!([0.0, 0.25, 0.375, 0.5, 1.0].map(part), [128, 128, 288, 505, 505]);
+        assert_eq!([0.0, 0.125, 0.25, 0.5, 1.0].map(part), [128, 128, 256, 505, 505]);
         assert_eq!(longest(800_000_000, 0.0), longest(800_000_000, 1.0));
     }
 }

@@ -273,30 +273,32 @@ impl StreamPrefetcher {
         self.grow(place, line)
     }
 
-    /// Tells of a line that only memory has, long before anything is timed: whether a stream asked for
-    /// it before. What it asks for next is taken to come from memory too, and is not named.
+    /// Tells of a line that memory brings, long before anything is timed: whether a stream asked for it
+    /// before, and what it asks for next. That is taken to come from memory too.
     ///
     /// Most lines that nobody foresees come alone: a page has a stream from its second near line on.
-    pub fn foresees(&mut self, line: u64) -> bool {
+    pub fn foresees(&mut self, line: u64) -> (bool, Option<Run>) {
         let page = line >> self.page_lines_shift;
         let last = &mut self.alone[page as usize % HINTS];
         let is_alone = last.abs_diff(line) > NEAR_LINES;
         *last = line;
         let around = [page.wrapping_sub(1), page, page.wrapping_add(1)];
         if is_alone && around.iter().all(|&page| self.held[page as usize % HELD] == 0) {
-            return false;
+            return (false, None);
         }
-        let Some(place) = self.find(page, line) else { return false };
+        let Some(place) = self.find(page, line) else { return (false, None) };
         let Stream { furthest, up, .. } = self.streams[place];
-        let asked = self.grow(place, line).map_or(0, |run| run.count);
+        let run = self.grow(place, line);
+        let asked = run.as_ref().map_or(0, |run| run.count);
         let far = &mut self.streams[place].far;
         *far = far.saturating_add(asked.min(u64::from(u8::MAX)) as u8);
         let ahead = |furthest: u64| {
             if up { furthest.checked_sub(line) } else { line.checked_sub(furthest) }
         };
-        furthest
+        let is_foreseen = furthest
             .and_then(ahead)
-            .is_some_and(|ahead| ahead < self.reach.lines.max(self.reach.lines_max))
+            .is_some_and(|ahead| ahead < self.reach.lines.max(self.reach.lines_max));
+        (is_foreseen, run)
     }
 
     /// A line of a stream's; returns what to fetch that it has not asked for already.

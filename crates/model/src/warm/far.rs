@@ -86,8 +86,13 @@ impl Far {
         self.count += new.len();
     }
 
-    /// The second level hears of the latest lines.
+    /// The second level hears of the latest lines. All are new from here on: it must hear again of what
+    /// is in use when it is next told, or it would let go of that first.
     pub(super) fn come_near(&mut self, memory: &mut Memory) {
+        if self.count > 0 {
+            self.told.forget();
+            memory.forget_far_pages();
+        }
         let (places, count) = (self.latest.len(), std::mem::take(&mut self.count));
         if count <= places {
             return memory.reach_second(self.latest[..count].iter());

@@ -71,15 +71,30 @@ impl Memory {
             return;
         };
         self.counts.l3 += 1;
-        if l3.touch(line).is_some() {
-            return;
-        }
+        let was_guess = match l3.touch(line).map(Line::ask) {
+            Some(false) => return,
+            found => found.is_some(),
+        };
         // Streams do not hear of tables.
         let streams = self.streams.as_mut().filter(|_| line < TABLES);
-        let is_guess = streams.is_some_and(|streams| streams.foresees(line));
-        self.counts.l3_misses += u64::from(!is_guess);
+        let (is_foreseen, run) = streams.map_or((false, None), |streams| streams.foresees(line));
+        if !was_guess {
+            self.counts.l3_misses += u64::from(!is_foreseen);
+            self.counts.memory_reads += 1;
+            self.fill_l3(line, 0);
+        }
+        if let Some(run) = run {
+            run.lines().for_each(|line| self.guess_last(line));
+        }
+    }
+
+    /// A stream asks for a line. It is there when the program comes to it, or comes back much later: what
+    /// was guessed and not asked for is in the caches all the same.
+    fn guess_last(&mut self, line: u64) {
+        let Some(l3) = self.l3.as_mut().filter(|l3| l3.peek(line).is_none()) else { return };
+        let left = l3.insert(line, Line::new(0, false, true));
+        self.counts.writebacks_memory += u64::from(left.is_some_and(|(_, was)| was.is_dirty()));
         self.counts.memory_reads += 1;
-        self.fill_l3(line, 0);
     }
 
     /// Lines that reached the last level reach the second, in order, and so do pages.
