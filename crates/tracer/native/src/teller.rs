@@ -108,7 +108,8 @@ impl Teller {
         self.idle.begin(self.listener.idles_for(), is_ordered, self.known.len() as u32);
         self.hears_lines = self.listener.hears_lines();
         let far_looks = self.listener.far_looks();
-        self.is_far = far_looks - self.far_looks >= FAR_LOOKS;
+        // A child may count anew.
+        self.is_far = far_looks.saturating_sub(self.far_looks) >= FAR_LOOKS;
         self.far_looks = far_looks;
     }
 
