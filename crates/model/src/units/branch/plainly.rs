@@ -128,7 +128,8 @@ impl Plainly {
 
 #[test]
 fn packed_tables_say_what_plain_ones_say() {
-    for (name, seed) in [("zen4", 1), ("zen4", 2), ("icelake-server", 3)] {
+    let machines = ["zen4", "zen4", "icelake-server", "zen5", "zen5"];
+    for (name, seed) in machines.into_iter().zip(1..) {
         let facts = Machine::named(name).unwrap().branch;
         let mut packed = tage::Tage::new(&facts);
         let mut plainly = Plainly { turn: 1, ..Plainly::default() };

@@ -93,10 +93,8 @@ pub(super) struct Tage {
     entries: Vec<Entry>,
     spans: [Span; TABLES_MAX],
     tables: usize,
-    /// As many tables as machines usually have, of which only the last reaches beyond a word, and as
-    /// many entries in each.
-    is_usual: bool,
     table_shift: u32,
+    shape: Shape,
     history: [u64; 2],
     /// Prefers the alternative while a fresh entry has not proved itself.
     trust_fresh: i8,
@@ -107,13 +105,35 @@ pub(super) struct Tage {
 
 /// The most tables there are.
 const TABLES_MAX: usize = 16;
-/// How many the machines that travel with the tool have.
-const USUAL: usize = 5;
-/// And entries in each of them, as powers of two.
+
+/// How many tables there are, where machines that travel with the tool have as many and as many entries
+/// in each, and only the last reaches beyond a word. What is done with each is then unrolled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Shape {
+    FiveSmall,
+    FiveLarge,
+    Six,
+    Other,
+}
+
+/// Entries of a table of each shape, as powers of two.
 const SMALL_SHIFT: u32 = 11;
 const LARGE_SHIFT: u32 = 12;
-const SMALL: usize = USUAL << SMALL_SHIFT;
-const LARGE: usize = USUAL << LARGE_SHIFT;
+const SIX_SHIFT: u32 = 13;
+
+impl Shape {
+    fn of(tables: usize, table_shift: u32, spans: &[Span; TABLES_MAX]) -> Shape {
+        if spans.iter().take(tables.saturating_sub(1)).any(|span| span.high != 0) {
+            return Shape::Other;
+        }
+        match (tables, table_shift) {
+            (5, SMALL_SHIFT) => Shape::FiveSmall,
+            (5, LARGE_SHIFT) => Shape::FiveLarge,
+            (6, SIX_SHIFT) => Shape::Six,
+            _ => Shape::Other,
+        }
+    }
+}
 
 /// Where a branch looks in a table, and the tag that it looks for.
 type Look = (u32, u16);
@@ -131,10 +151,8 @@ impl Tage {
             entries: vec![Entry::default(); (tables as usize) << table_shift],
             spans,
             tables: tables as usize,
-            is_usual: tables as usize == USUAL
-                && spans[USUAL - 2].high == 0
-                && matches!(table_shift, SMALL_SHIFT | LARGE_SHIFT),
             table_shift,
+            shape: Shape::of(tables as usize, table_shift, &spans),
             history: [0; 2],
             trust_fresh: 0,
             clock: 0,
@@ -181,16 +199,32 @@ impl Tage {
     #[inline]
     fn observe_both(&mut self, pc: u64, taken: bool, base: usize) -> bool {
         let mixed_pc = pc.wrapping_mul(0xff51_afd7_ed55_8ccd);
-        if self.is_usual {
-            let (looks, matches) = match self.table_shift {
-                SMALL_SHIFT => self.look_usually::<SMALL_SHIFT, SMALL>(mixed_pc),
-                _ => self.look_usually::<LARGE_SHIFT, LARGE>(mixed_pc),
-            };
-            self.learn_all(taken, base, matches, &looks)
-        } else {
-            let (looks, matches) = self.look_into(mixed_pc);
-            self.learn_all(taken, base, matches, &looks)
+        match self.shape {
+            Shape::FiveSmall => {
+                self.look_and_learn::<5, SMALL_SHIFT, { 5 << SMALL_SHIFT }>(mixed_pc, taken, base)
+            }
+            Shape::FiveLarge => {
+                self.look_and_learn::<5, LARGE_SHIFT, { 5 << LARGE_SHIFT }>(mixed_pc, taken, base)
+            }
+            Shape::Six => {
+                self.look_and_learn::<6, SIX_SHIFT, { 6 << SIX_SHIFT }>(mixed_pc, taken, base)
+            }
+            Shape::Other => {
+                let (looks, matches) = self.look_into(mixed_pc);
+                self.learn_all(taken, base, matches, &looks)
+            }
         }
+    }
+
+    #[inline]
+    fn look_and_learn<const TABLES: usize, const SHIFT: u32, const ALL: usize>(
+        &mut self,
+        mixed_pc: u64,
+        taken: bool,
+        base: usize,
+    ) -> bool {
+        let (looks, matches) = self.look_usually::<TABLES, SHIFT, ALL>(mixed_pc);
+        self.learn_all(taken, base, matches, &looks)
     }
 
     /// Predicts from what was found, then learns.
@@ -227,17 +261,17 @@ impl Tage {
     /// The same of tables of usual shape. The host unrolls what is done with each, and need not ask
     /// whether a place lies within: none lies outside.
     #[inline]
-    fn look_usually<const SHIFT: u32, const ALL: usize>(
+    fn look_usually<const TABLES: usize, const SHIFT: u32, const ALL: usize>(
         &self,
         mixed_pc: u64,
-    ) -> ([Look; USUAL], u32) {
-        let (mut looks, mut matches) = ([(0, 0); USUAL], 0);
+    ) -> ([Look; TABLES], u32) {
+        let (mut looks, mut matches) = ([(0, 0); TABLES], 0);
         let Ok(entries) = <&[Entry; ALL]>::try_from(self.entries.as_slice()) else {
             return (looks, matches);
         };
         for (k, (place, span)) in looks.iter_mut().zip(&self.spans).enumerate() {
             let mut stretch = self.history[0] & span.low;
-            if k + 1 == USUAL {
+            if k + 1 == TABLES {
                 stretch ^= (self.history[1] & span.high).rotate_left(29);
             }
             *place = look(mixed_pc, stretch, k as u32, SHIFT);
