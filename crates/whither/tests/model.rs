@@ -155,6 +155,16 @@ fn warming_alone_times_nothing_and_is_no_failure() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{said}");
         assert!(said.contains("not counted: warming alone counts nothing"), "{said}");
+        let report = modelled_as(&["--core", "warm"], &["true"]);
+        let uncounted = |row: &Value, keys: &[&str]| {
+            let why = "warming alone counts nothing";
+            keys.iter().for_each(|key| assert_eq!(row[key]["not_counted"], why, "{key}: {row}"));
+        };
+        uncounted(&report["run"], &["instructions", "cycles", "cpi", "clock_s"]);
+        uncounted(&report["processes"][0], &["threads", "instructions", "cycles"]);
+        let counters = report["counters"].as_array().unwrap();
+        counters.iter().for_each(|row| uncounted(row, &["count", "per_thousand"]));
+        assert!(!counters.is_empty());
     }
 }
 
