@@ -10,7 +10,7 @@
 //!
 //! ```text
 //! plan       a block read: what it touches, what must be recorded to know where
-//! translate  its instructions copied, with recording between; links to the next
+//! translate  its instructions copied, with recording between; ways: links to the next
 //! context    what they record into, at GS; switch: in and out of translated code
 //! thread     the loop: run, tell (teller), look up (cache), system call (calls), signal (signals)
 //! load       the program put into memory (space, memory, maps)
@@ -45,6 +45,7 @@ mod template;
 mod thread;
 mod translate;
 mod views;
+mod ways;
 
 pub(crate) use start::{is_translated, program};
 
