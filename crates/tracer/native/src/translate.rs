@@ -18,6 +18,7 @@ use crate::context::{Mode, at, leave};
 use crate::emit::{Emitter, Gpr, RAX, RCX, RSP};
 use crate::live::{Liveness, sets_flags_first};
 use crate::plan::{End, Plan, Record, Value, gpr, is_withheld};
+use crate::segment::is_in_gs;
 
 /// A way out of a block that may be made to lead to another.
 #[derive(Clone, Copy, Debug)]
@@ -157,7 +158,7 @@ impl Writer {
     /// Puts aside what the program has in a register, for one instruction that may fault. What is brought
     /// back behind it is the program's in any case: of a register that was displaced already, what was
     /// put aside.
-    fn displace(&mut self, index: usize, register: Gpr) {
+    pub(crate) fn displace(&mut self, index: usize, register: Gpr) {
         if !self.is_displaced(index, register) {
             self.emitter.store(at::spill(register), register);
             let index = index as u16;
@@ -241,6 +242,11 @@ impl Writer {
                 let bit = |register| gpr(register).map_or(0, |gpr| 1u16 << gpr.0);
                 let [address, slots] = self.scratch(index, bit(base) | bit(in_dex), live);
                 self.keeping(index, &[address, slots], live, |writer| {
+                    if is_in_gs(instruction) {
+                        writer.address_in_gs(instruction, address, slots);
+                        writer.emitter.load(slots, at::SLOTS);
+                        return writer.emitter.store_at(slots, offset, address);
+                    }
                     let scale = instruction.memory_index_scale();
                     let bytes = if base == Register::None { 4 } else { 0 };
                     let memory =
@@ -305,6 +311,8 @@ impl Writer {
         match instruction.mnemonic() {
             // mov eax, 7; mov edx, 0: what the program is told that there is.
             Mnemonic::Xgetbv => self.emitter.put(&[0xb8, 7, 0, 0, 0, 0xba, 0, 0, 0, 0]),
+            Mnemonic::Rdgsbase | Mnemonic::Wrgsbase => self.exchange_gs(instruction),
+            _ if is_in_gs(instruction) => self.move_from_gs(index, instruction),
             mnemonic
                 if self.setting.has_wider_vectors
                     && saves_vectors(mnemonic)
@@ -345,7 +353,7 @@ impl Writer {
 /// `ud2`
 const UNDEFINED: [u8; 2] = [0x0f, 0x0b];
 
-fn saves_vectors(mnemonic: Mnemonic) -> bool {
+pub(crate) fn saves_vectors(mnemonic: Mnemonic) -> bool {
     use Mnemonic as M;
     matches!(
         mnemonic,
@@ -358,12 +366,12 @@ fn names_rax(instruction: &Instruction) -> bool {
     [instruction.memory_base(), instruction.memory_index()].map(gpr).contains(&Some(RAX))
 }
 
-fn wide(register: Gpr) -> Register {
+pub(crate) fn wide(register: Gpr) -> Register {
     Register::RAX + u32::from(register.0)
 }
 
 /// A register that an instruction does not use.
-fn free_register(instruction: &Instruction) -> Gpr {
+pub(crate) fn free_register(instruction: &Instruction) -> Gpr {
     let mut factory = InstructionInfoFactory::new();
     let used = factory.info(instruction).used_registers();
     let is_free =

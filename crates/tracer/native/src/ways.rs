@@ -13,6 +13,7 @@ use iced_x86::{Code as Opcode, Instruction, MemoryOperand, OpKind, Register};
 use crate::context::{Mode, at, leave};
 use crate::emit::{Emitter, R10, R11, RCX, RSP};
 use crate::plan::{End, Plan, gpr};
+use crate::segment::is_in_gs;
 use crate::translate::{Exit, Writer};
 
 impl Writer {
@@ -81,6 +82,9 @@ impl Writer {
                 self.emitter.copy(RCX, from);
             }
             return;
+        }
+        if is_in_gs(last) {
+            return self.load_target_from_gs(last);
         }
         if last.is_ip_rel_memory_operand() {
             self.emitter.set(RCX, last.ip_rel_memory_address());
