@@ -16,7 +16,8 @@ use crate::emit::Gpr;
 use crate::plan;
 use crate::switch::whither_leave;
 use crate::template::{Plain, Template};
-use crate::translate::{Displaced, Exit, Setting, second_look, translate};
+use crate::translate::{Displaced, Exit, Setting, translate};
+use crate::ways::second_look;
 
 /// A block of the program. What is looked at whenever it runs lies in one line of the host's caches.
 #[derive(Clone, Copy)]

@@ -39,6 +39,9 @@ const ARCH_SET_FS: u64 = 0x1002;
 const ARCH_GET_FS: u64 = 0x1003;
 const ARCH_GET_GS: u64 = 0x1004;
 
+/// No address of a program's is here or above.
+const USER_END: u64 = (1 << 47) - 4096;
+
 pub(crate) fn failed(errno: i32) -> i64 {
     -i64::from(errno)
 }
@@ -345,14 +348,18 @@ fn set_stack(thread: &mut Thread, new: u64, old: u64) -> i64 {
 
 fn set_thread_pointer(thread: &mut Thread, which: u64, value: u64) -> Option<i64> {
     Some(match which {
+        ARCH_SET_FS | ARCH_SET_GS if value >= USER_END => failed(libc::EPERM),
         ARCH_SET_FS => {
             thread.context.guest_fs = value;
             0
         }
         ARCH_GET_FS if guest::write_words(value, &[thread.context.guest_fs]) => 0,
-        ARCH_GET_FS => failed(libc::EFAULT),
-        // It holds what translated code works with.
-        ARCH_SET_GS | ARCH_GET_GS => failed(libc::EINVAL),
+        ARCH_GET_GS if guest::write_words(value, &[thread.context.guest_gs]) => 0,
+        ARCH_GET_FS | ARCH_GET_GS => failed(libc::EFAULT),
+        ARCH_SET_GS => {
+            thread.context.guest_gs = value;
+            0
+        }
         _ => return None,
     })
 }

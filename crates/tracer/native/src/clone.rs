@@ -93,6 +93,7 @@ fn copied(parent: &mut Thread, flags: u64, stack: u64, tls: u64) -> Parcel {
     context.flags = parent.context.flags;
     context.pc = parent.context.pc;
     context.guest_fs = if flags & SETTLS != 0 { tls } else { parent.context.guest_fs };
+    context.guest_gs = parent.context.guest_gs;
     Parcel(context, parent.vectors().clone())
 }
 

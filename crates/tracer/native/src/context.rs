@@ -1,7 +1,8 @@
 //! What translated code and the engine share: one of these a thread, at the thread's GS base.
 //!
 //! Translated code reaches it as `gs:[offset]`, which needs no register and no flag. Programs for
-//! x86-64 Linux keep their own thread pointer in FS and leave GS alone.
+//! x86-64 Linux keep their own thread pointer in FS, and hardly one uses GS: what those have in it is a
+//! number here.
 //!
 //! ```text
 //! ids:    [4  7  7  9  .  .  . ]    numbers of the blocks that began
@@ -91,6 +92,7 @@ pub(crate) struct Context {
     pub(crate) host_rsp: u64,
     pub(crate) host_fs: u64,
     pub(crate) guest_fs: u64,
+    pub(crate) guest_gs: u64,
     /// The code to enter.
     pub(crate) target: u64,
     /// The floating-point and vector registers while the program is not running.
@@ -130,6 +132,7 @@ pub(crate) mod at {
     pub(crate) const SLOTS: i32 = offset_of!(Context, slots) as i32;
     pub(crate) const WHY: i32 = offset_of!(Context, why) as i32;
     pub(crate) const ARGUMENT: i32 = offset_of!(Context, argument) as i32;
+    pub(crate) const GUEST_GS: i32 = offset_of!(Context, guest_gs) as i32;
     pub(crate) const TARGET: i32 = offset_of!(Context, target) as i32;
     /// Behind the last number.
     pub(crate) const IDS_END: i32 = (offset_of!(Context, ids) + super::IDS * 4) as i32;

@@ -62,6 +62,16 @@ impl Emitter {
         self.gs(0x8b, register, true, offset);
     }
 
+    /// `mov dword gs:[offset], register`
+    pub(crate) fn store_half(&mut self, offset: i32, register: Gpr) {
+        self.gs(0x89, register, false, offset);
+    }
+
+    /// `mov register, dword gs:[offset]`, which clears its upper half.
+    pub(crate) fn load_half(&mut self, register: Gpr, offset: i32) {
+        self.gs(0x8b, register, false, offset);
+    }
+
     /// `mov dword gs:[offset], value`
     pub(crate) fn store_number(&mut self, offset: i32, value: u32) {
         self.gs(0xc7, Gpr(0), false, offset);

@@ -27,6 +27,7 @@ struct Kept {
     flags: u64,
     pc: u64,
     guest_fs: u64,
+    guest_gs: u64,
     vectors: Vectors,
     has_signal: u64,
     mask: u64,
@@ -45,6 +46,7 @@ impl Kept {
             flags: context.flags,
             pc: context.pc,
             guest_fs: context.guest_fs,
+            guest_gs: context.guest_gs,
             has_signal: context.has_signal,
             mask: thread.signals.mask,
             stack: thread.signals.stack,
@@ -63,6 +65,7 @@ impl Kept {
         context.flags = self.flags;
         context.pc = self.pc;
         context.guest_fs = self.guest_fs;
+        context.guest_gs = self.guest_gs;
         context.has_signal = self.has_signal;
         thread.signals.mask = self.mask;
         thread.signals.stack = self.stack;

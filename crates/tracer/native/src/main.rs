@@ -2,7 +2,8 @@
 //! [`model::stream::CoreListener`] a thread what ran.
 //!
 //! Constraints: it shares the program's process. The program notices nothing: its registers, flags,
-//! descriptors, signals and memory are its own, and what it asks the kernel for it gets. GS is ours.
+//! descriptors, signals and memory are its own, and what it asks the kernel for it gets. GS is
+//! ours, and the program has one that is a number (segment).
 //! It keeps no descriptor open. Where it fails the program should go on; where it cannot, one sentence
 //! says why.
 //!
@@ -10,13 +11,14 @@
 //!
 //! ```text
 //! plan       a block read: what it touches, what must be recorded to know where
-//! translate  its instructions copied, with recording between; links to the next
+//! translate  its instructions copied, with recording between; ways: links to the next
 //! context    what they record into, at GS; switch: in and out of translated code
 //! thread     the loop: run, tell (teller), look up (cache), system call (calls), signal (signals)
 //! load       the program put into memory (space, memory, maps)
 //! ```
 //!
-//! What is not done: programs that use GS, far branches or AVX-512 get an undefined instruction.
+//! What is not done: programs that load GS by a selector, use far branches or AVX-512 get an undefined
+//! instruction.
 
 mod cache;
 mod calls;
@@ -35,6 +37,7 @@ mod maps;
 mod memory;
 mod plan;
 mod sandbox;
+mod segment;
 mod signals;
 mod space;
 mod stack;
@@ -45,6 +48,7 @@ mod template;
 mod thread;
 mod translate;
 mod views;
+mod ways;
 
 pub(crate) use start::{is_translated, program};
 

@@ -19,6 +19,7 @@ use model::stream::Code;
 use crate::context::SLOTS_MAX;
 use crate::emit::Gpr;
 use crate::live::Liveness;
+use crate::segment;
 use crate::template::{FIXED, FS, Odd, Step, Template, Touch};
 
 /// Instructions of a block, at most. Long enough for loops of numeric programs; what counts down to
@@ -125,6 +126,9 @@ fn end_of(instruction: &Instruction) -> Option<End> {
     if matches!(instruction.mnemonic(), Mnemonic::Cpuid | Mnemonic::Syscall) {
         return Some(End::Special);
     }
+    if segment::is_beyond(instruction) {
+        return Some(End::Falls);
+    }
     let is_near = instruction.op0_kind() == OpKind::NearBranch64;
     match instruction.flow_control() {
         FlowControl::Next => None,
@@ -154,12 +158,8 @@ fn is_far(instruction: &Instruction) -> bool {
 pub(crate) fn is_withheld(instruction: &Instruction) -> bool {
     instruction.encoding() == EncodingKind::EVEX
         || is_far(instruction)
-        || matches!(
-            instruction.mnemonic(),
-            Mnemonic::Wrgsbase | Mnemonic::Rdgsbase | Mnemonic::Swapgs | Mnemonic::Xbegin
-        )
-        || instruction.memory_segment() == Register::GS
-            && (0..instruction.op_count()).any(|op| instruction.op_kind(op) == OpKind::Memory)
+        || instruction.mnemonic() == Mnemonic::Xbegin
+        || segment::is_beyond(instruction)
 }
 
 /// Whether it runs a string operation as often as RCX says.
@@ -291,6 +291,8 @@ impl Reader {
         let index = gpr(memory.index());
         let is_fs = memory.segment() == Register::FS;
         match (base, index) {
+            // The program may change it between two blocks that are told at once.
+            _ if memory.segment() == Register::GS => (self.record(false, 1, Value::Address), 0),
             (None, None) => (if is_fs { FS } else { FIXED }, 0),
             (Some(base), None) if !is_narrow && !is_fs => self.register_slot(base),
             _ => {

@@ -107,11 +107,12 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// One sentence if the program died of an instruction that the engine lacks.
+    /// One sentence if the program died of an undefined instruction, which may be one that the engine
+    /// lacks.
     pub fn missing_instruction(&self) -> Option<&'static str> {
         (self.status.signal() == Some(libc::SIGILL)).then_some(
-            "The program executed an instruction that the tracer does not have, such as AVX-512; \
-             rebuild it for x86-64-v3 to trace it.",
+            "The program died of a trap of its own, or of an instruction that the tracer does not have, \
+             such as AVX-512; against the latter helps to rebuild it for x86-64-v3.",
         )
     }
 

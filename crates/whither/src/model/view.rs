@@ -30,7 +30,7 @@ pub(super) fn view(job: &ModelJob, run: &ModelledRun, images: &Images) -> View {
             image_section(run),
             procedure_section(job, run, images),
             process_section(job, run),
-            counter_section(run),
+            counter_section(job, run),
             Section {
                 key: "notes",
                 title: "WHAT THIS REPORT DOES NOT SEE".into(),
@@ -48,14 +48,8 @@ pub(crate) fn summary(job: &ModelJob, run: &ModelledRun, command: String) -> Sec
     let seconds = cycles.value / (f64::from(job.machine.identity.clock_mhz) * 1e6);
     let ideal = 1.0 / f64::from(job.machine.window.dispatch_width.max(1));
     let number = |value| Cell::Number(value, Unit::Number);
-    // A program that was killed before anything was told has run for a while all the same.
-    let is_known = run.instructions() > 0 || run.exit.is_some() && signal(run).is_none();
-    let of = |cell| match (is_known, run.exit) {
-        _ if keeps_no_account(job) => Cell::NotCounted(UNKEPT.into()),
-        (true, _) => cell,
-        (false, Some(_)) => Cell::NotCounted("it ended before anything was told".into()),
-        (false, None) => Cell::NotCounted("nothing of the trace could be read".into()),
-    };
+    let uncounted = why_uncounted(job, run);
+    let of = |cell| uncounted.map_or(cell, |why| Cell::NotCounted(why.into()));
     Section {
         key: "run",
         title: String::new(),
@@ -79,8 +73,17 @@ pub(crate) fn summary(job: &ModelJob, run: &ModelledRun, command: String) -> Sec
     }
 }
 
-/// What warming alone has to say of counts.
-const UNKEPT: &str = "warming alone counts nothing";
+/// Why there are no counts, if there are none.
+fn why_uncounted(job: &ModelJob, run: &ModelledRun) -> Option<&'static str> {
+    // A program that was killed before anything was told has run for a while all the same.
+    let is_known = run.instructions() > 0 || run.exit.is_some() && signal(run).is_none();
+    match run.exit {
+        _ if keeps_no_account(job) => Some("warming alone counts nothing"),
+        _ if is_known => None,
+        Some(_) => Some("it ended before anything was told"),
+        None => Some("nothing of the trace could be read"),
+    }
+}
 
 fn keeps_no_account(job: &ModelJob) -> bool {
     job.core == CoreAsk::Warm && job.replay.is_none()
@@ -221,12 +224,12 @@ fn procedure_section(job: &ModelJob, run: &ModelledRun, images: &Images) -> Sect
 }
 
 fn process_section(job: &ModelJob, run: &ModelledRun) -> Section {
+    let uncounted = why_uncounted(job, run);
     let row = |process: &ModelledProcess| {
         let totals = &process.totals;
-        let of = |cell| match keeps_no_account(job) {
-            true => Cell::NotCounted(UNKEPT.into()),
-            false => cell,
-        };
+        let untold = (process.threads == 0).then_some("it ended before anything was told");
+        let why = uncounted.or(untold);
+        let of = |cell| why.map_or(cell, |why| Cell::NotCounted(why.into()));
         Row::Cells(
             Tone::Plain,
             vec![
@@ -238,6 +241,11 @@ fn process_section(job: &ModelJob, run: &ModelledRun) -> Section {
             ],
         )
     };
+    let counted = |key, head| match uncounted {
+        // Once is enough in text: the facts above say so.
+        Some(_) => Column::number(key, head).only_in_json(),
+        None => Column::number(key, head),
+    };
     Section {
         key: "processes",
         title: "PROCESSES".into(),
@@ -245,9 +253,9 @@ fn process_section(job: &ModelJob, run: &ModelledRun) -> Section {
         body: Body::Table(Table {
             columns: vec![
                 Column::number("pid", "pid"),
-                Column::number("threads", "threads"),
-                Column::number("instructions", "instructions"),
-                Column::number("cycles", "cycles"),
+                counted("threads", "threads"),
+                counted("instructions", "instructions"),
+                counted("cycles", "cycles"),
                 Column::text("program", "program"),
             ],
             rows: run.processes.iter().map(row).collect(),
@@ -256,13 +264,15 @@ fn process_section(job: &ModelJob, run: &ModelledRun) -> Section {
     }
 }
 
-fn counter_section(run: &ModelledRun) -> Section {
+fn counter_section(job: &ModelJob, run: &ModelledRun) -> Section {
     let per_thousand = 1000.0 / run.instructions().max(1) as f64;
+    let uncounted = why_uncounted(job, run);
+    let of = |cell| uncounted.map_or(cell, |why| Cell::NotCounted(why.into()));
     let row = |&event: &Event| {
         let count = run.totals.of(event).value;
         let cells = vec![
-            run.totals.cell(event),
-            Cell::Number(count * per_thousand, Unit::Number),
+            of(run.totals.cell(event)),
+            of(Cell::Number(count * per_thousand, Unit::Number)),
             Cell::text(event.name()),
             Cell::text(event.about()),
         ];
