@@ -37,6 +37,7 @@ impl SampledCore {
 
     pub(super) fn begin_stratum(&mut self) {
         self.plan.prime_instructions = self.settling.prime_instructions();
+        self.plan.warm_instructions = self.warm_at_first * self.warmth.try_less(self.instructions);
         let mut dice = self.dice;
         let (length, long_every) = (self.next_length(), self.warmth.long_every());
         self.stratum = Stratum::new(&self.plan, length, long_every, || roll(&mut dice));
@@ -268,7 +269,9 @@ impl SampledCore {
         let used = spread / allowed;
         let most = longest(self.instructions, used).min(self.plan.stratum_max_instructions);
         let least = self.plan.stratum_instructions;
-        self.about = (may_be as u64).min(most).max(least);
+        let about = (may_be as u64).min(most).max(least);
+        self.warmth.strata_change(self.about, about, self.instructions);
+        self.about = about;
     }
 }
 

@@ -22,6 +22,13 @@ const LATER_EVERY: u64 = 48;
 /// Warming is never made longer than so many times what it began with, and never shorter than that:
 /// looks do not see what a predictor learns over millions of instructions.
 const TIMES_MAX: u64 = 16;
+/// Half of it is tried whenever the run is so many times as long as when that was last judged: what was seen
+/// then was of a part that is half of what there is by now, and its strata were shorter.
+const AGAIN: u64 = 2;
+/// Strata that become so many times shorter at once show that the program does something else now.
+const CUT: u64 = 4;
+/// That is believed again when the run is longer by one part in so many.
+const ELSE_PART: u64 = 8;
 
 /// Windows that were looked at after long warming and after shorter, as sums of cycles an
 /// instruction.
@@ -96,16 +103,53 @@ pub(super) struct Warmth {
     looks: Vec<Looks>,
     /// How many times longer it is than in the beginning.
     times: u64,
+    /// Instructions that had run when that was last judged.
+    judged_at: u64,
+    /// And when the program last began to do something else.
+    else_at: u64,
 }
 
 impl Warmth {
     pub(super) fn new() -> Warmth {
-        Warmth { looks: vec![Looks::default()], times: 1 }
+        Warmth { looks: vec![Looks::default()], times: 1, judged_at: 0, else_at: 0 }
     }
 
     /// Forgets what was seen, not how long warming must be.
     pub(super) fn begin_anew(&mut self) {
         self.looks = vec![Looks::default()];
+        (self.judged_at, self.else_at) = (0, 0);
+    }
+
+    /// After so many instructions strata have another length. If they are far shorter, what windows show
+    /// has changed, and how long warming must be is not known any more: it was found where the program did
+    /// something else. Long warming would be dear just there, since short strata are warmed whole then.
+    pub(super) fn strata_change(&mut self, before: u64, now: u64, instructions: u64) {
+        let is_else = now.saturating_mul(CUT) <= before;
+        if is_else && self.times > 1 && instructions >= self.else_at + self.else_at / ELSE_PART {
+            self.times = 1;
+            self.looks.push(Looks::default());
+            (self.judged_at, self.else_at) = (0, instructions);
+        }
+    }
+
+    /// A stratum begins after so many instructions: how many times what it began with warming must be for
+    /// it. If half of what it was does not do, looks say so before long, since the first are taken soon.
+    ///
+    /// ```text
+    /// times  1 ....4444444422222222 2222 44444444444444442222
+    ///              ^       ^             ^
+    ///              off     twice as long |   off again: judged anew from here
+    /// ```
+    pub(super) fn try_less(&mut self, instructions: u64) -> u64 {
+        let is_due = instructions >= AGAIN.saturating_mul(self.judged_at);
+        if self.times > 1 && is_due {
+            if self.judged_at > 0 {
+                self.times /= 2;
+                self.looks.push(Looks::default());
+            }
+            self.judged_at = instructions;
+        }
+        self.times
     }
 
     /// One stratum in so many is to be warmed for longer and looked at again.
@@ -160,6 +204,8 @@ impl Warmth {
             return self.times;
         };
         self.looks.push(next);
+        // From the next stratum on.
+        self.judged_at = 0;
         self.times
     }
 
@@ -228,6 +274,34 @@ mod tests {
         // If it does no longer do, it is made longer again.
         let times = (0..30).map(|_| note(&mut warmth, 1.0, 1.02, None)).max();
         assert!(times > Some(1));
+    }
+
+    #[test]
+    fn half_is_tried_whenever_a_run_is_twice_as_long_and_not_kept_where_it_is_off() {
+        let mut warmth = Warmth::new();
+        assert_eq!(warmth.try_less(1000), 1, "never less than in the beginning");
+        let off = |warmth: &mut Warmth| (0..6).map(|_| note(warmth, 1.0, 1.02, None)).last();
+        assert_eq!(off(&mut warmth), Some(4));
+        assert_eq!([1001, 1500, 2001, 2002, 4003].map(|at| warmth.try_less(at)), [4, 4, 4, 2, 2]);
+        assert_eq!(off(&mut warmth), Some(8));
+        assert_eq!([5000, 9999, 10_000].map(|at| warmth.try_less(at)), [8, 8, 4]);
+        warmth.begin_anew();
+        assert_eq!([10, 19, 20, 40, 80].map(|at| warmth.try_less(at)), [4, 4, 2, 1, 1]);
+    }
+
+    #[test]
+    fn warming_is_as_in_the_beginning_where_a_program_does_something_else() {
+        let mut warmth = Warmth { times: 16, ..Warmth::new() };
+        warmth.strata_change(4000, 1001, 500_000);
+        assert_eq!(warmth.times, 16, "a little shorter");
+        warmth.strata_change(4000, 1000, 800_000);
+        assert_eq!(warmth.times, 1);
+        assert_eq!(warmth.long_every(), SOON_EVERY, "nothing is known of it");
+        warmth.times = 4;
+        warmth.strata_change(4000, 40, 899_999);
+        assert_eq!(warmth.times, 4, "not again and again");
+        warmth.strata_change(4000, 40, 900_000);
+        assert_eq!(warmth.times, 1);
     }
 
     #[test]
