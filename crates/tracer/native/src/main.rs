@@ -30,6 +30,7 @@ mod filter;
 mod found;
 mod frame;
 mod guest;
+mod held;
 mod lend;
 mod live;
 mod load;

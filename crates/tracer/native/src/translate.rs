@@ -16,6 +16,7 @@ use iced_x86::{
 
 use crate::context::{Mode, at, leave};
 use crate::emit::{Emitter, Gpr, RAX, RCX, RSP};
+use crate::held::Held;
 use crate::live::{Liveness, sets_flags_first};
 use crate::plan::{End, Plan, Record, Value, gpr, is_withheld};
 use crate::segment::is_in_gs;
@@ -42,9 +43,9 @@ pub(crate) struct Translated {
     pub(crate) displaced: Box<[Displaced]>,
 }
 
-/// A register that the program does not read again: the engine uses it, and what the program had in it
-/// is put aside for the case that an instruction faults before it is written. Somebody who handles the
-/// fault may look.
+/// A register that the program does not read for a while: the engine uses it, and what the program had in
+/// it is put aside for the case that an instruction faults before it is written or brought back. Somebody
+/// who handles the fault may look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Displaced {
     pub(crate) register: Gpr,
@@ -78,6 +79,7 @@ pub(crate) fn translate(plan: &Plan, id: u32, mode: Mode, setting: Setting) -> T
         exits: Vec::new(),
         dead: plan.live.dead(),
         displaced: Vec::new(),
+        held: None,
         slots: i32::from(plan.template.slots),
     };
     let entry = writer.begin(plan, id);
@@ -96,12 +98,13 @@ pub(crate) struct Writer {
     pub(crate) mode: Mode,
     pub(crate) exits: Vec<Exit>,
     dead: Vec<u16>,
-    displaced: Vec<Displaced>,
+    pub(crate) displaced: Vec<Displaced>,
+    pub(crate) held: Option<Held>,
     slots: i32,
 }
 
 impl Writer {
-    fn is_dead(&self, index: usize, register: Gpr) -> bool {
+    pub(crate) fn is_dead(&self, index: usize, register: Gpr) -> bool {
         self.dead.get(index).is_some_and(|dead| dead >> register.0 & 1 == 1)
     }
 
@@ -113,9 +116,11 @@ impl Writer {
     /// Everything before the first instruction. Says where to enter.
     fn begin(&mut self, plan: &Plan, id: u32) -> u64 {
         let is_free = sets_flags_first(&plan.instructions);
-        let work = match is_free {
-            true => self.scratch::<1>(0, 0, &plan.live)[0],
-            false => RCX,
+        let held = self.to_hold(plan, !is_free);
+        let work = match (is_free, held) {
+            (true, Some(held)) => held.slots,
+            (true, None) => self.scratch::<1>(0, 0, &plan.live)[0],
+            (false, _) => RCX,
         };
         let emitter = &mut self.emitter;
         emitter.load(work, at::spill(work));
@@ -134,15 +139,17 @@ impl Writer {
         if self.mode == Mode::Told && self.slots > 0 {
             self.record_first(plan, work);
         }
-        if is_live {
-            self.emitter.load(work, at::spill(work));
+        match held {
+            Some(held) => self.hold(held, work, is_live, plan),
+            None if is_live => self.emitter.load(work, at::spill(work)),
+            None => {}
         }
         entry
     }
 
     /// Puts aside what the program has in a register, unless that was done before. Whether it must be
     /// brought back: if not, the register stays displaced until the program writes it.
-    fn put_aside(&mut self, index: usize, register: Gpr, live: &Liveness) -> bool {
+    pub(crate) fn put_aside(&mut self, index: usize, register: Gpr, live: &Liveness) -> bool {
         if self.is_displaced(index, register) {
             return false;
         }
@@ -159,6 +166,7 @@ impl Writer {
     /// back behind it is the program's in any case: of a register that was displaced already, what was
     /// put aside.
     pub(crate) fn displace(&mut self, index: usize, register: Gpr) {
+        self.release_for(index, 1 << register.0);
         if !self.is_displaced(index, register) {
             self.emitter.store(at::spill(register), register);
             let index = index as u16;
@@ -194,8 +202,14 @@ impl Writer {
         let mut offsets = Vec::with_capacity(plan.instructions.len());
         for (index, instruction) in plan.instructions.iter().enumerate() {
             let is_due = |record: &Record| usize::from(record.instruction) == index;
+            if self.held.is_some_and(|held| held.until <= index) {
+                self.release(index);
+            }
             while let Some(record) = records.next_if(|record| is_due(record) && !record.is_after) {
                 self.record(record, instruction, index, &plan.live);
+            }
+            if self.held.is_some() && records.peek().is_none() {
+                self.release(index);
             }
             offsets.push(self.emitter.bytes.len() as u16);
             if index == last && plan.end != End::Falls {
@@ -206,6 +220,9 @@ impl Writer {
             while let Some(record) = records.next_if(is_due) {
                 self.record(record, instruction, index + 1, &plan.live);
             }
+        }
+        if self.held.is_some() {
+            self.release(plan.instructions.len());
         }
         offsets.into()
     }
@@ -218,6 +235,7 @@ impl Writer {
         avoid: u16,
         live: &Liveness,
     ) -> [Gpr; COUNT] {
+        let avoid = avoid | self.held.map_or(0, |held| held.bits());
         let may = |register: &u8| *register != RSP.0 && avoid >> register & 1 == 0;
         let mut all: Vec<Gpr> = (0..16).filter(may).map(Gpr).collect();
         all.sort_by_key(|register| {
@@ -231,46 +249,70 @@ impl Writer {
         let offset = (i32::from(record.slot) - self.slots) * 8;
         match record.value {
             Value::Register(register) => {
-                let [slots] = self.scratch(index, 1 << register.0, live);
-                self.keeping(index, &[slots], live, |writer| {
-                    writer.emitter.load(slots, at::SLOTS);
+                self.release_for(index, 1 << register.0);
+                self.with_slots(index, 1 << register.0, live, |writer, slots| {
                     writer.emitter.store_at(slots, offset, register);
                 });
             }
-            Value::Address => {
-                let (base, in_dex) = (instruction.memory_base(), instruction.memory_index());
-                let bit = |register| gpr(register).map_or(0, |gpr| 1u16 << gpr.0);
-                let [address, slots] = self.scratch(index, bit(base) | bit(in_dex), live);
-                self.keeping(index, &[address, slots], live, |writer| {
-                    if is_in_gs(instruction) {
-                        writer.address_in_gs(instruction, address, slots);
-                        writer.emitter.load(slots, at::SLOTS);
-                        return writer.emitter.store_at(slots, offset, address);
-                    }
-                    let scale = instruction.memory_index_scale();
-                    let bytes = if base == Register::None { 4 } else { 0 };
-                    let memory =
-                        MemoryOperand::new(base, in_dex, scale, 0, bytes, false, Register::None);
-                    let lea = Instruction::with2(Opcode::Lea_r64_m, wide(address), memory);
-                    writer.encode(lea);
-                    writer.emitter.load(slots, at::SLOTS);
-                    writer.emitter.store_at(slots, offset, address);
-                });
-            }
-            Value::Vector(vector) => {
-                let [slots] = self.scratch(index, 0, live);
-                self.keeping(index, &[slots], live, |writer| {
-                    writer.emitter.load(slots, at::SLOTS);
-                    let vector = Register::YMM0 + vector.number() as u32;
-                    let memory = MemoryOperand::with_base_displ(wide(slots), i64::from(offset));
-                    writer.encode(Instruction::with2(
-                        Opcode::VEX_Vmovdqu_ymmm256_ymm,
-                        memory,
-                        vector,
-                    ));
-                });
-            }
+            Value::Address => self.record_address(offset, instruction, index, live),
+            Value::Vector(vector) => self.with_slots(index, 0, live, |writer, slots| {
+                let vector = Register::YMM0 + vector.number() as u32;
+                let memory = MemoryOperand::with_base_displ(wide(slots), i64::from(offset));
+                let opcode = Opcode::VEX_Vmovdqu_ymmm256_ymm;
+                writer.encode(Instruction::with2(opcode, memory, vector));
+            }),
         }
+    }
+
+    /// Does something with a register that says where slots are, none of those to be avoided.
+    fn with_slots(
+        &mut self,
+        index: usize,
+        avoid: u16,
+        live: &Liveness,
+        write: impl FnOnce(&mut Writer, Gpr),
+    ) {
+        if let Some(held) = self.held {
+            return write(self, held.slots);
+        }
+        let [slots] = self.scratch(index, avoid, live);
+        self.keeping(index, &[slots], live, |writer| {
+            writer.emitter.load(slots, at::SLOTS);
+            write(writer, slots);
+        });
+    }
+
+    fn record_address(
+        &mut self,
+        offset: i32,
+        instruction: &Instruction,
+        index: usize,
+        live: &Liveness,
+    ) {
+        let (base, in_dex) = (instruction.memory_base(), instruction.memory_index());
+        let bit = |register| gpr(register).map_or(0, |gpr| 1u16 << gpr.0);
+        let named = bit(base) | bit(in_dex);
+        self.release_for(index, if is_in_gs(instruction) { u16::MAX } else { named });
+        let lea = |address: Gpr| {
+            let scale = instruction.memory_index_scale();
+            let bytes = if base == Register::None { 4 } else { 0 };
+            let memory = MemoryOperand::new(base, in_dex, scale, 0, bytes, false, Register::None);
+            Instruction::with2(Opcode::Lea_r64_m, wide(address), memory)
+        };
+        if let Some(Held { slots, address: Some(address), .. }) = self.held {
+            self.encode(lea(address));
+            return self.emitter.store_at(slots, offset, address);
+        }
+        self.release(index);
+        let [address, slots] = self.scratch(index, named, live);
+        self.keeping(index, &[address, slots], live, |writer| {
+            match is_in_gs(instruction) {
+                true => writer.address_in_gs(instruction, address, slots),
+                false => writer.encode(lea(address)),
+            }
+            writer.emitter.load(slots, at::SLOTS);
+            writer.emitter.store_at(slots, offset, address);
+        });
     }
 
     /// Does something with registers that have their values again afterwards, as far as the program
