@@ -28,7 +28,7 @@ pub enum Cause {
     Memory,
     /// A load that hit its cache after a TLB miss.
     DataTlb,
-    /// A load that waited for an older store.
+    /// A load that waited for an older store, or had overtaken one and was done again.
     Forward,
     /// The window was empty because the store queue was full.
     Store,

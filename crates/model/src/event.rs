@@ -102,8 +102,10 @@ events! {
     SplitLoads = "split-loads", "Loads that touched two lines.";
     SplitStores = "split-stores", "Stores that touched two lines.";
     Forwards = "store-forwards", "Loads served by an older store still in the queue.";
-    Replays = "replays", "Loads sent to the cache again: across two lines, or once a store that had part of them was written.";
+    Replays = "replays", "Loads sent to the cache again: across two lines, once a store that had part of them was written, or because they had overtaken a store.";
     BlockedForwards = "blocked-forwards", "Loads that overlapped an older store in part and waited for it.";
+    HeldLoads = "held-loads", "Loads that were held back because an older store's address was not known; none on a core that knows whom its loads depend on.";
+    OrderingRestarts = "ordering-restarts", "Loads that had overtaken a store whose data they needed, and were done again with all that followed; none on a core that knows whom its loads depend on.";
 
     Cycles = "cycles", "Core cycles.";
     ReferenceCycles = "reference-cycles", "Core cycles: the modelled clock never changes.";
@@ -120,7 +122,7 @@ events! {
     StallL3 = "stall-l3-cycles", "Stalls on a load served by the third level.";
     StallMemory = "stall-memory-cycles", "Stalls on a load served by memory.";
     StallDataTlb = "stall-data-tlb-cycles", "Stalls on a load that hit its cache after a TLB miss.";
-    StallForward = "stall-forward-cycles", "Stalls on a load that waited for an older store.";
+    StallForward = "stall-forward-cycles", "Stalls on a load that waited for an older store, or had overtaken one and was done again.";
     StallStore = "stall-store-cycles", "Stalls while the window was empty because the store queue was full.";
     StallInteger = "stall-integer-cycles", "Stalls on short integer work, branches included.";
     StallLongInteger = "stall-long-integer-cycles", "Stalls on integer multiplication and division.";
@@ -168,7 +170,7 @@ pub const STATIC: usize = Event::X87 as usize + 1;
 /// The first happening.
 pub const HAPPENING_FIRST: usize = STATIC;
 /// How many happenings there are.
-pub const HAPPENINGS: usize = Event::BlockedForwards as usize + 1 - HAPPENING_FIRST;
+pub const HAPPENINGS: usize = Event::OrderingRestarts as usize + 1 - HAPPENING_FIRST;
 
 impl Event {
     /// How many there are.

@@ -2,6 +2,7 @@
 
 use crate::machine::{Class, Machine, Order};
 use crate::units::branch::Verdict;
+use crate::units::ordering::Disambiguation;
 use crate::uop::Flow;
 
 /// How micro-ops travel.
@@ -151,6 +152,8 @@ pub(crate) struct Shape {
     pub(crate) forward: u64,
     pub(crate) renamed_forward: u64,
     pub(crate) blocked_forward: u64,
+    /// How loads learn whom they depend on; none where they know.
+    pub(crate) disambiguation: Option<Disambiguation>,
     pub(crate) l1d: u64,
     pub(crate) writing: Writing,
     /// Entries by scheduler lane; 255 for no limit.
@@ -187,6 +190,8 @@ impl Shape {
         };
         let rob_divisor = if has_bundles { u64::from(window.bundle_slots) } else { 1 };
         let lines = front.uop_cache_uops / front.uop_cache_line_uops.max(1);
+        let in_order = settings.mode == Mode::InOrderSuperscalar || window.order == Order::InOrder;
+        let knows = group_slots > 0 || in_order || ideal.has(Ideal::DEPENDENCES);
         Shape {
             fetch_width: width(front.fetch_width),
             decode_width: width(front.decode_width),
@@ -211,6 +216,7 @@ impl Shape {
             forward: u64::from(window.store_forward_cycles),
             renamed_forward: u64::from(window.renamed_forward_cycles),
             blocked_forward: u64::from(window.blocked_forward_cycles),
+            disambiguation: Disambiguation::of(window).filter(|_| !knows),
             l1d: u64::from(machine.caches.l1d.latency_cycles),
             writing: Writing::new(machine, endless),
             schedulers: scheduler_limits(machine, ideal),
@@ -218,7 +224,7 @@ impl Shape {
             group_branches: if has_bundles { u64::from(window.bundle_branches) } else { ENDLESS },
             is_single,
             waits_for_group,
-            in_order: settings.mode == Mode::InOrderSuperscalar || window.order == Order::InOrder,
+            in_order,
             ideal,
             uop_cache: (lines as usize, front.uop_cache_ways as usize),
         }

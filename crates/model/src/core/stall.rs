@@ -38,7 +38,9 @@ impl Why {
     pub(crate) fn charge(&self, account: &mut Account, refill: u64, before: u64, cycles: u64) {
         let front = self.front_cycles(refill, before, cycles);
         account.stalled(cycles, front, self.front, self.work);
-        let owner = if self.front == Cause::Mispredict { self.blame } else { self.instruction };
+        // A flush belongs to who caused it: a branch, or a load that had overtaken a store.
+        let is_flush = matches!(self.front, Cause::Mispredict | Cause::Forward);
+        let owner = if is_flush { self.blame } else { self.instruction };
         account.took(owner as usize, front * TICKS);
         account.took(self.instruction as usize, (cycles - front) * TICKS);
     }

@@ -2,6 +2,7 @@
 
 use super::front::Front;
 use super::group::{Group, WaitingStore};
+use super::ordering::Times;
 use super::retire::Retire;
 use super::stores::Stores;
 use super::window::Window;
@@ -11,6 +12,7 @@ use crate::machine::Class;
 use crate::program::{Kind, Op, StaticInstruction};
 use crate::units::Level;
 use crate::units::memory::Memory;
+use crate::units::ordering::Ordering;
 use crate::uop::Reg;
 
 /// A branch whose outcome the next block will tell.
@@ -31,6 +33,8 @@ pub(super) struct Found {
     pub(super) address: Option<u64>,
     pub(super) bytes: u8,
     pub(super) store: u64,
+    /// Of a load that met a store, when that store's address was known; 0 where it need not be.
+    pub(super) addressed: u64,
     pub(super) level: Level,
     pub(super) missed_tlb: bool,
 }
@@ -46,6 +50,7 @@ impl Found {
             address: None,
             bytes: 0,
             store: NOBODY,
+            addressed: 0,
             level: Level::L1,
             missed_tlb: false,
         }
@@ -68,6 +73,10 @@ pub(super) struct Engine<W: Watcher> {
     pub(super) sequence: u64,
     pub(super) branch: Option<OpenBranch>,
     pub(super) waiting: Vec<WaitingStore>,
+    /// Which loads go ahead; none where they know whom they depend on.
+    pub(super) ordering: Option<Ordering>,
+    /// When the addresses of all stores so far are known.
+    pub(super) addresses_known: u64,
     pub(super) pending_until: u64,
     pub(super) lives: Vec<Life>,
     pub(super) watcher: W,
@@ -87,6 +96,8 @@ impl<W: Watcher> Engine<W> {
             sequence: 0,
             branch: None,
             waiting: Vec::new(),
+            ordering: shape.disambiguation.map(Ordering::new),
+            addresses_known: 0,
             pending_until: 0,
             lives: Vec::new(),
             watcher,
@@ -187,7 +198,7 @@ impl<W: Watcher> Engine<W> {
     ) -> u64 {
         let earliest = fetched + self.shape.front;
         let in_group = !PLAIN && self.shape.has_groups();
-        let (dispatched, by_stores) =
+        let (mut dispatched, by_stores) =
             self.window.dispatch(&self.shape, &mut self.account, op, earliest, in_group);
         if op.slots > 0 {
             self.front.queue.push(dispatched);
@@ -203,8 +214,12 @@ impl<W: Watcher> Engine<W> {
         if op.class == Class::Fence {
             ready = ready.max(self.stores.drained());
         }
-        let issued = self.window.issue::<PLAIN>(&self.shape, op, ready);
-        let found = match op.kind {
+        let free = ready;
+        if op.kind == Kind::Load && self.ordering.is_some() {
+            ready = self.hold_back(place, instruction.pc, ready);
+        }
+        let mut issued = self.window.issue::<PLAIN>(&self.shape, op, ready);
+        let mut found = match op.kind {
             Kind::Plain | Kind::Branch => {
                 Found::at(issued + u64::from(op.latency), Cause::of_work(op.class))
             }
@@ -215,6 +230,14 @@ impl<W: Watcher> Engine<W> {
             Kind::StoreAddress => self.store_address(place, instruction, issued, accesses),
             Kind::StoreData => self.store_data(op, issued),
         };
+        let mut is_harmed = false;
+        if op.kind == Kind::Load && self.ordering.is_some() {
+            let times = Times { free, ready, issued };
+            is_harmed = times.are_harmed_by(found.addressed);
+            if let Some(again) = self.look_back(place, op, times, &mut found) {
+                (dispatched, ready, issued) = (again.dispatched, again.ready, again.issued);
+            }
+        }
         let available = found.completed + self.shape.wakeup;
         for &target in &op.targets {
             self.registers[usize::from(target) & 63] = available;
@@ -238,6 +261,9 @@ impl<W: Watcher> Engine<W> {
                 self.window.rob.push(committed);
             } else {
                 self.window.rob.extend(committed);
+            }
+            if op.kind == Kind::Load && self.ordering.is_some() {
+                self.learn_from(instruction.pc, is_harmed, committed);
             }
         }
         if W::LISTENS && self.watcher.is_listening() {

@@ -11,6 +11,8 @@ pub(super) struct WaitingStore {
     pub(super) line: u64,
     /// When its data is there.
     pub(super) data: u64,
+    /// When its address was known.
+    pub(super) addressed: u64,
     pub(super) sequence: u64,
     /// Whether a load may take its value by renaming.
     pub(super) is_plain: bool,

@@ -2,7 +2,7 @@
 
 use super::engine::{Engine, Found};
 use super::group::WaitingStore;
-use super::stores::Meeting;
+use super::stores::Data;
 use crate::cause::Cause;
 use crate::core::{Accesses, Ideal, NOBODY, Piece, Watcher, count_load, count_store};
 use crate::event::Event;
@@ -111,9 +111,11 @@ impl<W: Watcher> Engine<W> {
         while let Some(piece) = accesses.next(false) {
             at += 1;
             let one = self.load_piece(place, pc, op, piece, at, hit);
+            let addressed = found.addressed.max(one.addressed);
             if one.completed > found.completed {
                 found = Found { address: found.address, ..one };
             }
+            found.addressed = addressed;
         }
         found
     }
@@ -137,24 +139,27 @@ impl<W: Watcher> Engine<W> {
         let over = u64::from(outcome.cycles).saturating_sub(self.shape.l1d);
         let over = if self.shape.ideal.has(Ideal::DATA_MISSES) { 0 } else { over };
         let mut completed = at + hit + over + extra;
-        let mut store = NOBODY;
-        match self.stores.meet(piece.address, piece.size, at) {
-            None => {}
-            Some(Meeting::Forwarded(data, sequence, joins)) => {
-                self.account.happened(place, Event::Forwards);
-                completed = if joins && self.shape.renames(op.class, piece.size) {
+        let (mut store, mut addressed) = (NOBODY, 0);
+        if let Some(met) = self.stores.meet(piece.address, piece.size, at) {
+            (store, addressed) = (met.store, met.addressed);
+            match met.data {
+                Data::Forwarded(data, joins)
+                    if joins && self.shape.renames(op.class, piece.size) =>
+                {
                     // Renaming joined them: the load need not even have its address.
-                    (data + self.shape.renamed_forward).max(at)
-                } else {
-                    (at + hit + extra).max(data + self.shape.forward)
-                };
-                store = sequence;
-            }
-            Some(Meeting::Blocked(written, sequence)) => {
-                self.account.happened(place, Event::BlockedForwards);
-                self.account.happened(place, Event::Replays);
-                completed = completed.max(written + hit + extra + self.shape.blocked_forward);
-                store = sequence;
+                    self.account.happened(place, Event::Forwards);
+                    completed = (data + self.shape.renamed_forward).max(at);
+                    addressed = 0;
+                }
+                Data::Forwarded(data, _) => {
+                    self.account.happened(place, Event::Forwards);
+                    completed = (at + hit + extra).max(data + self.shape.forward);
+                }
+                Data::Blocked(written) => {
+                    self.account.happened(place, Event::BlockedForwards);
+                    self.account.happened(place, Event::Replays);
+                    completed = completed.max(written + hit + extra + self.shape.blocked_forward);
+                }
             }
         }
         let translated = outcome.translation.missed_l1;
@@ -166,6 +171,7 @@ impl<W: Watcher> Engine<W> {
             address: Some(piece.address),
             bytes: piece.size.min(64) as u8,
             store,
+            addressed,
             level: outcome.level,
             missed_tlb: translated,
         }
@@ -188,6 +194,7 @@ impl<W: Watcher> Engine<W> {
         accesses: &mut Accesses<'_>,
     ) -> Found {
         let mut found = Found::at(issued + 1, Cause::Integer);
+        self.addresses_known = self.addresses_known.max(issued + 1);
         while let Some(piece) = accesses.next(true) {
             let outcome =
                 self.memory.data::<true>(instruction.pc, piece.address, piece.size, true, issued);
@@ -198,6 +205,7 @@ impl<W: Watcher> Engine<W> {
                 size: piece.size,
                 line: issued + u64::from(cycles),
                 data: issued + 1,
+                addressed: issued + 1,
                 sequence: self.sequence,
                 is_plain: false,
             });
@@ -233,14 +241,7 @@ impl<W: Watcher> Engine<W> {
             let place = (store.address, store.size);
             let written = self.stores.write(&self.shape.writing, place, retired, store.line);
             self.window.stores.push(written);
-            self.stores.remember(
-                store.address,
-                store.size,
-                store.data,
-                written,
-                store.sequence,
-                store.is_plain,
-            );
+            self.stores.remember(store, written);
         }
         self.waiting.clear();
     }

@@ -11,13 +11,15 @@
 //! retire    >= complete, retirement before it, width
 //! ```
 //!
-//! Not modelled: the wrong path, and a store that a load wrongly overtakes.
+//! Not modelled: the wrong path, that is what follows a mispredicted branch or a load that wrongly
+//! overtakes a store.
 
 mod engine;
 mod front;
 mod group;
 mod lives;
 mod memory;
+mod ordering;
 mod rest;
 mod retire;
 mod ring;
@@ -206,7 +208,7 @@ impl<W: Watcher> FastCore<W> {
             } else {
                 Accesses::EMPTY
             };
-            if PLAIN && !W::LISTENS && instruction.is_load {
+            if PLAIN && !W::LISTENS && instruction.is_load && self.engine.ordering.is_none() {
                 let op = &self.program.ops[instruction.ops as usize];
                 self.engine.step_load(first + k, instruction, op, mine);
                 continue;

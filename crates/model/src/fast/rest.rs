@@ -29,9 +29,11 @@ pub(crate) struct Moment {
 }
 
 impl<W: Watcher> FastCore<W> {
-    /// From now on code is always there, and nobody asks where it came from.
+    /// From now on code is always there, and nobody asks where it came from. No load waits for a
+    /// store that it may not need.
     pub(crate) fn ask_nobody(&mut self) {
         self.engine.front.ask_nobody();
+        self.engine.ordering = None;
     }
 
     /// This moment.

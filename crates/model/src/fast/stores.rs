@@ -1,7 +1,8 @@
 //! Stores between execution and the cache, and loads that meet them there.
 //!
 //! A store's line is asked for as soon as its address is known; it is written in program order
-//! after the store has retired. Which store a load depends on is known without error.
+//! after the store has retired. When that address was known is remembered, for
+//! machines whose loads may go ahead without knowing it.
 //!
 //! ```text
 //! newest   by place of a grain -> the latest store there
@@ -11,6 +12,7 @@
 //! Stores are written in order, so once the newest of a place is written all of them are: most
 //! loads ask once.
 
+use super::group::WaitingStore;
 use crate::core::Writing;
 
 /// Places for stores by address; more than any store queue holds.
@@ -34,9 +36,14 @@ struct Entry {
     before: u64,
     /// Which bytes of the grain were written.
     bytes: u8,
-    /// Where the store begins, if renaming may pass its value on.
-    start: Option<u64>,
+    /// Where the store begins, if renaming may pass its value on; `NOT_PLAIN` otherwise.
+    start: u64,
+    /// When its address was known.
+    addressed: u64,
 }
+
+/// No place where a store that renaming may pass on could begin: none is at the very last byte.
+const NOT_PLAIN: u64 = u64::MAX;
 
 /// The latest store at a place.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,11 +56,21 @@ struct Newest {
 
 /// What a load met in the store queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Meeting {
-    /// The data is there at a time, from a store; whether renaming may join the two.
-    Forwarded(u64, u64, bool),
+pub(crate) struct Meeting {
+    /// The number of the store.
+    pub(crate) store: u64,
+    /// When its address was known.
+    pub(crate) addressed: u64,
+    pub(crate) data: Data,
+}
+
+/// When a load has the data of a store that it met.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Data {
+    /// It is there at a time; whether renaming may join the two.
+    Forwarded(u64, bool),
     /// Only part of it is: the load waits until the store is written.
-    Blocked(u64, u64),
+    Blocked(u64),
 }
 
 /// The stores in flight.
@@ -140,26 +157,19 @@ impl Stores {
 
     /// Remembers a store for the loads after it.
     #[inline]
-    pub(crate) fn remember(
-        &mut self,
-        address: u64,
-        size: u64,
-        data: u64,
-        written: u64,
-        sequence: u64,
-        is_plain: bool,
-    ) {
+    pub(crate) fn remember(&mut self, store: &WaitingStore, written: u64) {
         if self.log.is_empty() {
             self.log = vec![Entry::default(); LOG];
         }
-        let start = is_plain.then_some(address);
-        for (grain, bytes) in grains(address, size) {
+        let &WaitingStore { address, data, sequence, addressed, .. } = store;
+        let start = if store.is_plain { address } else { NOT_PLAIN };
+        for (grain, bytes) in grains(address, store.size) {
             self.logged += 1;
             let newest = &mut self.newest[Stores::place(grain)];
             let before = newest.number;
             *newest = Newest { written, number: self.logged };
             self.log[self.logged as usize & (LOG - 1)] =
-                Entry { grain, data, written, sequence, before, bytes, start };
+                Entry { grain, data, written, sequence, before, bytes, start, addressed };
         }
     }
 
@@ -201,13 +211,11 @@ impl Stores {
             let entry = self.latest(grain, bytes, at);
             entry.is_some_and(|e| e.sequence == latest.sequence && e.bytes & bytes == bytes)
         });
-        Some(match is_whole {
-            true => {
-                let joins = latest.start == Some(address);
-                Meeting::Forwarded(latest.data, latest.sequence, joins)
-            }
-            false => Meeting::Blocked(latest.written, latest.sequence),
-        })
+        let data = match is_whole {
+            true => Data::Forwarded(latest.data, latest.start == address),
+            false => Data::Blocked(latest.written),
+        };
+        Some(Meeting { store: latest.sequence, addressed: latest.addressed, data })
     }
 
     /// When everything retired so far is written.
@@ -222,31 +230,54 @@ mod tests {
     use crate::core::{Settings, Shape};
     use crate::machine::Machine;
 
+    /// Remembers a store whose data is there at one time and is written at another; its address was
+    /// known ten cycles before its data.
+    fn remember(
+        stores: &mut Stores,
+        (address, size): (u64, u64),
+        (data, written): (u64, u64),
+        sequence: u64,
+    ) {
+        let addressed = data - 10;
+        let is_plain = size <= 8;
+        let store = WaitingStore { address, size, line: 0, data, sequence, is_plain, addressed };
+        stores.remember(&store, written);
+    }
+
+    fn forwarded(data: u64, store: u64, joins: bool) -> Option<Meeting> {
+        let addressed = data - 10;
+        Some(Meeting { store, addressed, data: Data::Forwarded(data, joins) })
+    }
+
+    fn blocked(written: u64, store: u64, addressed: u64) -> Option<Meeting> {
+        Some(Meeting { store, addressed, data: Data::Blocked(written) })
+    }
+
     #[test]
     fn a_covered_load_is_forwarded_and_a_partly_covered_one_is_blocked() {
         let mut stores = Stores::new();
-        stores.remember(0x1000, 8, 50, 100, 7, true);
-        assert_eq!(stores.meet(0x1000, 8, 20), Some(Meeting::Forwarded(50, 7, true)));
+        remember(&mut stores, (0x1000, 8), (50, 100), 7);
+        assert_eq!(stores.meet(0x1000, 8, 20), forwarded(50, 7, true));
         // Not from where the store begins.
-        assert_eq!(stores.meet(0x1004, 4, 20), Some(Meeting::Forwarded(50, 7, false)));
-        assert_eq!(stores.meet(0x1004, 8, 20), Some(Meeting::Blocked(100, 7)));
+        assert_eq!(stores.meet(0x1004, 4, 20), forwarded(50, 7, false));
+        assert_eq!(stores.meet(0x1004, 8, 20), blocked(100, 7, 40));
         assert_eq!(stores.meet(0x1008, 8, 20), None);
         assert_eq!(stores.meet(0x1000, 8, 100), None);
-        stores.remember(0x2000, 32, 60, 100, 8, false);
-        assert_eq!(stores.meet(0x2000, 16, 20), Some(Meeting::Forwarded(60, 8, false)));
-        assert_eq!(stores.meet(0x2010, 16, 20), Some(Meeting::Forwarded(60, 8, false)));
-        stores.remember(0x2018, 4, 70, 100, 9, true);
-        assert_eq!(stores.meet(0x2010, 16, 20), Some(Meeting::Blocked(100, 9)));
+        remember(&mut stores, (0x2000, 32), (60, 100), 8);
+        assert_eq!(stores.meet(0x2000, 16, 20), forwarded(60, 8, false));
+        assert_eq!(stores.meet(0x2010, 16, 20), forwarded(60, 8, false));
+        remember(&mut stores, (0x2018, 4), (70, 100), 9);
+        assert_eq!(stores.meet(0x2010, 16, 20), blocked(100, 9, 60));
     }
 
     #[test]
     fn a_younger_store_beside_it_does_not_hide_a_store() {
         let mut stores = Stores::new();
-        stores.remember(0x1000, 4, 50, 100, 7, true);
-        stores.remember(0x1004, 4, 60, 101, 9, true);
-        assert_eq!(stores.meet(0x1000, 4, 20), Some(Meeting::Forwarded(50, 7, true)));
-        assert_eq!(stores.meet(0x1004, 4, 20), Some(Meeting::Forwarded(60, 9, true)));
-        assert_eq!(stores.meet(0x1000, 8, 20), Some(Meeting::Blocked(101, 9)));
+        remember(&mut stores, (0x1000, 4), (50, 100), 7);
+        remember(&mut stores, (0x1004, 4), (60, 101), 9);
+        assert_eq!(stores.meet(0x1000, 4, 20), forwarded(50, 7, true));
+        assert_eq!(stores.meet(0x1004, 4, 20), forwarded(60, 9, true));
+        assert_eq!(stores.meet(0x1000, 8, 20), blocked(101, 9, 50));
         // Once the older is written, its bytes come from the cache.
         assert_eq!(stores.meet(0x1000, 4, 100), None);
     }

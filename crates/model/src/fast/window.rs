@@ -190,6 +190,15 @@ impl Window {
         self.cycle
     }
 
+    /// Dispatches a micro-op once more, as the first of a cycle. Its places are its own still.
+    pub(super) fn dispatch_again(&mut self, at: u64, op: &Op) -> u64 {
+        if at > self.cycle {
+            self.advance(at);
+            self.slots = u64::from(op.slots);
+        }
+        self.cycle
+    }
+
     #[inline(always)]
     fn wait_for_scheduler(&mut self, account: &mut Account, op: &Op) {
         let lane = self.lanes[usize::from(op.scheduler) & 15];

@@ -16,6 +16,41 @@ fn line(k: u64) -> u64 {
 /// mov [rdi],eax
 const STORE_EAX: &[u8] = &[0x89, 0x07];
 
+/// imul rdi,rdi,1
+const IMUL_RDI: &[u8] = &[0x48, 0x6b, 0xff, 1];
+/// mov [rdi],rdx
+const STORE_RDX: &[u8] = &[0x48, 0x89, 0x17];
+/// mov ecx,[rbx+4]
+const RELOAD_HALF: &[u8] = &[0x8b, 0x4b, 4];
+/// imul rax,rax,1
+const IMUL_RAX: &[u8] = &[0x48, 0x6b, 0xc0, 1];
+/// A store's address nine cycles behind rax, a load's four, and the next rax another thirty behind.
+const ROUND: [&[u8]; 16] = [
+    &[0x48, 0x6b, 0xf8, 1], // imul rdi,rax,1
+    &[0x48, 0x6b, 0xd8, 1], // imul rbx,rax,1, a cycle later: there is one multiplier
+    IMUL_RDI,
+    IMUL_RDI,
+    STORE_RDX,
+    RELOAD_HALF,
+    &[0x48, 0x6b, 0xc7, 1], // imul rax,rdi,1
+    IMUL_RAX,
+    IMUL_RAX,
+    IMUL_RAX,
+    IMUL_RAX,
+    IMUL_RAX,
+    IMUL_RAX,
+    IMUL_RAX,
+    IMUL_RAX,
+    IMUL_RAX,
+];
+/// Loads learn whom they depend on.
+const LEARNS: &[(&str, &str)] =
+    &[("window.disambiguation_entries", "256"), ("window.disambiguation_trust", "15")];
+
+fn half(instruction: u16, address: u64) -> Access {
+    Access { address, instruction, size: 4, is_store: false }
+}
+
 fn part(instruction: u16, address: u64) -> Access {
     Access { address, instruction, size: 4, is_store: true }
 }
@@ -124,6 +159,36 @@ pub(super) fn kernels() -> Vec<Kernel> {
             round: |_| vec![(0, vec![part(0, 0x8000), load(1, 0x8000)])],
             rounds: 1000,
             counts: vec![(Event::BlockedForwards, 1.0), (Event::Replays, 1.0)],
+        },
+        // Whether it may go ahead is learned, and here it never may: the store that it needs has its
+        // address late, round after round.
+        Kernel {
+            name: "a load held back for the store it needs",
+            facts: LEARNS,
+            blocks: vec![block(0x1000, &[IMUL_RDI, STORE_RDX, RELOAD_HALF])],
+            round: |_| vec![(0, vec![store(1, 0x8000), half(2, 0x8004)])],
+            rounds: 2000,
+            counts: vec![(Event::HeldLoads, 1.0), (Event::Forwards, 1.0), (Event::Cycles, 3.0)],
+        },
+        // Fifteen times it comes to no harm, is trusted, and the sixteenth time it needs the store that it
+        // has overtaken. A chain from round to round, 39 cycles long, lets one retire before the next
+        // may issue. What follows on that chain is dispatched again 20 cycles after the address is
+        // there, one after it could have issued, and issues two later.
+        Kernel {
+            name: "a load trusted once too often",
+            facts: LEARNS,
+            blocks: vec![block(0x1000, &ROUND)],
+            round: |k| {
+                let to = if k % 16 == 15 { 0x8004 } else { 0x9004 };
+                vec![(0, vec![store(4, 0x8000), half(5, to)])]
+            },
+            rounds: 1600,
+            counts: vec![
+                (Event::OrderingRestarts, 1.0 / 16.0),
+                (Event::HeldLoads, 15.0 / 16.0),
+                (Event::Replays, 1.0 / 16.0),
+                (Event::Cycles, 39.0 + (20.0 + 1.0 + 2.0) / 16.0),
+            ],
         },
         // Line after line, the next one guessed at every miss: the even lines miss, the odd ones
         // were guessed. A chase, so that each is there before the next is asked for.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::event::Event;
 
-use super::{CacheFacts, Class, Machine, TlbFacts};
+use super::{CacheFacts, Class, Front, Machine, TlbFacts, Window};
 
 /// The most ports a machine may have: a port mask is 32 bits.
 const PORTS_MAX: usize = 32;
@@ -135,6 +135,7 @@ fn widths(machine: &Machine) -> Result<(), String> {
     if window.blocked_forward_cycles > 1000 {
         return Err("window.blocked_forward_cycles must be at most 1000".into());
     }
+    disambiguation(front, window)?;
     let boundary = window.store_boundary_bytes;
     if boundary != 0 && !(boundary.is_power_of_two() && boundary <= 4096) {
         return Err("window.store_boundary_bytes must be 0 or a power of two up to 4096".into());
@@ -144,6 +145,29 @@ fn widths(machine: &Machine) -> Result<(), String> {
     }
     if window.bundle_slots > 0 && window.rob < window.bundle_slots {
         return Err("window.rob must hold one group".into());
+    }
+    Ok(())
+}
+
+/// The predictor of loads that may go ahead of stores, where there is one.
+fn disambiguation(front: &Front, window: &Window) -> Result<(), String> {
+    let (entries, trust) = (window.disambiguation_entries, window.disambiguation_trust);
+    if entries == 0 {
+        return Ok(());
+    }
+    if !entries.is_power_of_two() || entries > 1 << 20 {
+        return Err(
+            "window.disambiguation_entries must be 0 or a power of two up to 1048576".into()
+        );
+    }
+    if !(1..=255).contains(&trust) {
+        return Err(format!("window.disambiguation_trust must be between 1 and 255, not {trust}"));
+    }
+    let restart = window.disambiguation_restart_cycles;
+    if restart > 1000 || restart < front.front_cycles {
+        return Err("window.disambiguation_restart_cycles must hold front.front_cycles and be at \
+                    most 1000"
+            .into());
     }
     Ok(())
 }

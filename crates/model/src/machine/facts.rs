@@ -89,6 +89,18 @@ pub struct Window {
     pub renamed_forward_cycles: u32,
     /// Further cycles of a load that a store has only part of, once that store is written.
     pub blocked_forward_cycles: u32,
+    /// Counters, a power of two, that tell loads which may go ahead of older stores whose addresses
+    /// are not known yet. Left out or 0, loads know without error whom they depend on; so they do
+    /// where micro-ops travel in groups or issue in order.
+    #[serde(default)]
+    pub disambiguation_entries: u32,
+    /// How often on end a load must have come to no harm before it goes ahead.
+    #[serde(default)]
+    pub disambiguation_trust: u32,
+    /// Cycles from a store's address to the dispatch of a load that has overtaken it, which is done
+    /// again with all that follows.
+    #[serde(default)]
+    pub disambiguation_restart_cycles: u32,
     /// Stores written to the cache a cycle.
     pub stores_per_cycle: u32,
     /// Whether those of one cycle must go to the same line.

@@ -27,7 +27,7 @@ impl<W: Watcher> ReferenceCore<W> {
         let mut opened = false;
         while self.dispatch_at < self.fetch_at {
             let entry = self.at(self.dispatch_at);
-            if self.cycle < entry.fetched + self.shape.front {
+            if self.cycle < (entry.fetched + self.shape.front).max(entry.not_before) {
                 return;
             }
             let (op, is_first) = (entry.op, entry.is_first);

@@ -35,6 +35,18 @@ pub(super) struct Entry {
     pub(super) consumers: Vec<u64>,
     pub(super) is_issued: bool,
     pub(super) issued: u64,
+    /// Not dispatched before this cycle: a load that is done again.
+    pub(super) not_before: u64,
+    /// It has issued once, and was then done again: the caches have heard of it.
+    pub(super) is_again: bool,
+    /// When the lines that it asked for the first time are there.
+    pub(super) arrived: u64,
+    /// Since when an older store's unknown address has held this load back; 0 if none has.
+    pub(super) held_since: u64,
+    /// A store that this load needed had no address yet, or would have had none.
+    pub(super) is_harmed: bool,
+    /// That it met a store is counted.
+    pub(super) is_counted: bool,
     /// When its result is there; `u64::MAX` while a load waits for an older store.
     pub(super) completed: u64,
     /// Of such a load, the latest that is known so far.
@@ -89,6 +101,12 @@ impl Default for Entry {
             consumers: Vec::new(),
             is_issued: false,
             issued: 0,
+            not_before: 0,
+            is_again: false,
+            arrived: 0,
+            held_since: 0,
+            is_harmed: false,
+            is_counted: false,
             completed: 0,
             known: 0,
             producers: [NOBODY; 4],

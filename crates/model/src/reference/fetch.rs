@@ -118,6 +118,14 @@ impl<W: Watcher> ReferenceCore<W> {
         }
     }
 
+    /// Fetch goes on behind what is fetched again, unless it has to wait for longer.
+    pub(super) fn fetch_resumes(&mut self, at: u64, again: u64, blame: u32) {
+        if at > self.fetch.from {
+            self.fetch.from = at;
+            (self.fetch.cause, self.fetch.blame, self.fetch.since) = (Cause::Forward, blame, again);
+        }
+    }
+
     fn restart(&mut self, from: u64, cause: Cause, blame: u32) {
         if from > self.cycle {
             self.fetch.from = from;

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use super::ReferenceCore;
+use super::entry::QueuedStore;
 use crate::cause::Cause;
 use crate::core::{Ideal, NOBODY, Piece, Watcher, count_load, count_store};
 use crate::event::Event;
@@ -23,10 +24,21 @@ enum Older {
     Part(u64),
 }
 
+/// What a load that asked the cache knows.
+struct Asked {
+    /// When its data is there, as far as the cache goes.
+    done: u64,
+    level: Level,
+    missed_tlb: bool,
+    /// Cycles beyond a hit; of them, those of the translation.
+    over: u64,
+    translation_cycles: u32,
+}
+
 /// A load that has issued and waits for an older store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
-    load: u64,
+    pub(super) load: u64,
     store: u64,
     /// Whether it waits for the store to be written, or for its data alone.
     is_blocked: bool,
@@ -89,6 +101,9 @@ impl<W: Watcher> ReferenceCore<W> {
         if op.class == Class::Fence && self.has_to_drain(sequence) {
             return false;
         }
+        if op.kind == Kind::Load && self.is_held_back(sequence) {
+            return false;
+        }
         let port = match self.free_port(&op) {
             Some(port) => port,
             None => return false,
@@ -132,15 +147,18 @@ impl<W: Watcher> ReferenceCore<W> {
             && self.at(data).group == self.at(younger).group
     }
 
-    fn older(&self, sequence: u64, piece: Piece) -> Older {
+    /// The store in flight that a load depends on: the latest that is older and overlaps it.
+    pub(super) fn source(&self, sequence: u64, piece: Piece) -> Option<&QueuedStore> {
         let overlaps = |other: &Piece| {
             other.address < piece.address.saturating_add(piece.size)
                 && piece.address < other.address.saturating_add(other.size)
         };
-        let older = self.stores.iter().rev().filter(|store| store.sequence < sequence);
-        let Some(store) = older.into_iter().find(|store| overlaps(&store.piece)) else {
-            return Older::None;
-        };
+        let mut older = self.stores.iter().rev().filter(|store| store.sequence < sequence);
+        older.find(|store| overlaps(&store.piece))
+    }
+
+    fn older(&self, sequence: u64, piece: Piece) -> Older {
+        let Some(store) = self.source(sequence, piece) else { return Older::None };
         let is_whole = store.piece.address <= piece.address
             && piece.address + piece.size <= store.piece.address + store.piece.size;
         // A store of the load's own group is written only after both have retired: whatever the
@@ -211,65 +229,113 @@ impl<W: Watcher> ReferenceCore<W> {
     /// A load goes to the cache as soon as its address is there, and waits for an older store
     /// there, not in the scheduler.
     fn load(&mut self, sequence: u64, op: &Op) {
-        let hit = self.hit_cycles();
         let extra = u64::from(op.latency);
-        let place = self.at(sequence).place as usize;
-        let pc = self.program.instructions[place].pc;
         let pieces = std::mem::take(&mut self.at_mut(sequence).pieces);
-        let mut completed = self.cycle + hit + extra;
+        let mut completed = self.cycle + self.hit_cycles() + extra;
         self.at_mut(sequence).cause = Cause::L1d;
         for (k, &piece) in pieces.iter().enumerate() {
             let at = self.cycle + k as u64;
-            let outcome = self.memory.data::<true>(pc, piece.address, piece.size, false, at);
-            if outcome.level > Level::L1 || outcome.joined {
-                self.pending(at, at + u64::from(outcome.cycles));
-            }
-            count_load(&mut self.account, place, &outcome);
-            let over = u64::from(outcome.cycles).saturating_sub(self.shape.l1d);
-            let over = if self.shape.ideal.has(Ideal::DATA_MISSES) { 0 } else { over };
-            let mut done = at + hit + over + extra;
-            let older = self.older(sequence, piece);
-            let store = match older {
-                Older::None => NOBODY,
-                Older::Whole(_, store, _) | Older::Coming(store, _) | Older::Part(store) => store,
-            };
-            let renames = self.shape.renames(op.class, piece.size);
-            match older {
-                Older::None => {}
-                Older::Whole(data, _, joins) => {
-                    done = self.forwarded(data, at, extra, joins && renames);
-                    self.account.happened(place, Event::Forwards);
-                }
-                Older::Coming(store, joins) => {
-                    done = 0;
-                    let is_renamed = joins && renames;
-                    let is_blocked = false;
-                    self.held.push(Waiting { load: sequence, store, is_blocked, at, is_renamed });
-                    self.account.happened(place, Event::Forwards);
-                }
-                Older::Part(store) => {
-                    let (is_blocked, is_renamed) = (true, false);
-                    self.held.push(Waiting { load: sequence, store, is_blocked, at, is_renamed });
-                    self.account.happened(place, Event::BlockedForwards);
-                    self.account.happened(place, Event::Replays);
-                }
-            }
-            let translated = outcome.translation.missed_l1;
+            let asked = self.ask(sequence, piece, at, extra);
+            let (store, there) = self.meet(sequence, op, piece, at).unwrap_or((NOBODY, None));
+            let done = there.unwrap_or(asked.done);
             let entry = self.at_mut(sequence);
             if k == 0 || done > completed {
                 completed = done;
-                entry.cause = Cause::of_load(outcome.level, translated, store != NOBODY);
-                entry.level = outcome.level;
-                entry.miss_cycles = over as u32;
-                entry.translation_cycles = outcome.translation.cycles.min(over as u32);
+                entry.cause = Cause::of_load(asked.level, asked.missed_tlb, store != NOBODY);
+                entry.level = asked.level;
+                entry.miss_cycles = asked.over as u32;
+                entry.translation_cycles = asked.translation_cycles.min(asked.over as u32);
                 entry.store = store;
             }
-            entry.missed_tlb |= translated;
+            entry.missed_tlb |= asked.missed_tlb;
+            entry.arrived = entry.arrived.max(asked.done);
         }
         self.at_mut(sequence).pieces = pieces;
         match self.held.iter().any(|held| held.load == sequence) {
             true => self.at_mut(sequence).known = completed,
             false => self.complete(sequence, completed),
+        }
+    }
+
+    /// Asks the cache for a piece of a load. One that is done again waits for what it asked before.
+    fn ask(&mut self, sequence: u64, piece: Piece, at: u64, extra: u64) -> Asked {
+        let hit = self.hit_cycles();
+        let entry = self.at(sequence);
+        let place = entry.place as usize;
+        if entry.is_again {
+            return Asked {
+                done: (at + hit + extra).max(entry.arrived),
+                level: entry.level,
+                missed_tlb: entry.missed_tlb,
+                over: u64::from(entry.miss_cycles),
+                translation_cycles: entry.translation_cycles,
+            };
+        }
+        let pc = self.program.instructions[place].pc;
+        let outcome = self.memory.data::<true>(pc, piece.address, piece.size, false, at);
+        if outcome.level > Level::L1 || outcome.joined {
+            self.pending(at, at + u64::from(outcome.cycles));
+        }
+        count_load(&mut self.account, place, &outcome);
+        let over = u64::from(outcome.cycles).saturating_sub(self.shape.l1d);
+        let over = if self.shape.ideal.has(Ideal::DATA_MISSES) { 0 } else { over };
+        Asked {
+            done: at + hit + over + extra,
+            level: outcome.level,
+            missed_tlb: outcome.translation.missed_l1,
+            over,
+            translation_cycles: outcome.translation.cycles,
+        }
+    }
+
+    /// The older store that a piece of a load meets, and when it has its data from there: 0 while
+    /// that is not known, none where it has the cache's data as well. A store that it wrongly
+    /// overtakes it does not meet.
+    fn meet(
+        &mut self,
+        sequence: u64,
+        op: &Op,
+        piece: Piece,
+        at: u64,
+    ) -> Option<(u64, Option<u64>)> {
+        let older = self.older(sequence, piece);
+        let renames = self.shape.renames(op.class, piece.size);
+        let (store, joins) = match older {
+            Older::None => return None,
+            Older::Whole(_, store, joins) | Older::Coming(store, joins) => {
+                (store, joins && renames)
+            }
+            Older::Part(store) => (store, false),
+        };
+        if !joins && self.overtakes(sequence, store) {
+            return None;
+        }
+        self.count_meeting(sequence, matches!(older, Older::Part(_)));
+        let there = match older {
+            Older::Whole(data, ..) => Some(self.forwarded(data, at, u64::from(op.latency), joins)),
+            Older::Coming(..) => Some(0),
+            Older::Part(_) | Older::None => None,
+        };
+        if !matches!(older, Older::Whole(..)) {
+            let is_blocked = matches!(older, Older::Part(_));
+            self.held.push(Waiting { load: sequence, store, is_blocked, at, is_renamed: joins });
+        }
+        Some((store, there))
+    }
+
+    /// Counts that a load met a store; once, though it be done again.
+    fn count_meeting(&mut self, sequence: u64, is_blocked: bool) {
+        let may_come_again = self.ordering.is_some();
+        let entry = self.at_mut(sequence);
+        let place = entry.place as usize;
+        if std::mem::replace(&mut entry.is_counted, may_come_again) {
+            return;
+        }
+        if is_blocked {
+            self.account.happened(place, Event::BlockedForwards);
+            self.account.happened(place, Event::Replays);
+        } else {
+            self.account.happened(place, Event::Forwards);
         }
     }
 
@@ -340,6 +406,10 @@ impl<W: Watcher> ReferenceCore<W> {
             if self.stores[k].sequence != sequence {
                 continue;
             }
+            if self.at(sequence).is_again {
+                self.stores[k].line = self.at(sequence).arrived.max(cycle);
+                continue;
+            }
             let piece = self.stores[k].piece;
             let outcome = self.memory.data::<true>(pc, piece.address, piece.size, true, cycle);
             count_store(&mut self.account, place, &outcome);
@@ -347,12 +417,16 @@ impl<W: Watcher> ReferenceCore<W> {
             let cycles = if is_ideal { 0 } else { outcome.cycles };
             self.stores[k].line = cycle + u64::from(cycles);
             let entry = self.at_mut(sequence);
+            entry.arrived = entry.arrived.max(cycle + u64::from(cycles));
             entry.miss_cycles = entry.miss_cycles.max(cycles);
             entry.translation_cycles = outcome.translation.cycles.min(cycles);
             entry.level = entry.level.max(outcome.level);
             entry.missed_tlb |= outcome.translation.missed_l1;
         }
         self.at_mut(sequence).cause = Cause::Integer;
+        if self.ordering.is_some() {
+            self.addressed.push(sequence);
+        }
         cycle + 1
     }
 }

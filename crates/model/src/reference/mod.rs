@@ -12,6 +12,7 @@
 //! It meets caches and ports in the order of time, where the one-pass core meets them in the order
 //! of the program.
 
+mod again;
 mod dispatch;
 mod entry;
 mod fetch;
@@ -34,6 +35,7 @@ use crate::program::Program;
 use crate::stream::{Access, BlockId, CoreListener, StaticBlock};
 use crate::units::branch::Predictor;
 use crate::units::memory::Memory;
+use crate::units::ordering::Ordering;
 use crate::uop::Reg;
 
 /// Instructions that must be at hand beyond the ones fetched, so that fetch never starves.
@@ -74,6 +76,10 @@ pub struct ReferenceCore<W: Watcher = Silent> {
     ready: Vec<u64>,
     /// Loads that wait for an older store.
     held: Vec<issue::Waiting>,
+    /// Which loads go ahead of unknown addresses; none where they know whom they depend on.
+    ordering: Option<Ordering>,
+    /// Stores whose addresses were found in the last cycle.
+    addressed: Vec<u64>,
     /// Until when each port is taken.
     ports: [u64; 32],
     /// The next micro-op to issue where order is kept.
@@ -122,6 +128,8 @@ impl<W: Watcher> ReferenceCore<W> {
             timed: BinaryHeap::new(),
             ready: Vec::new(),
             held: Vec::new(),
+            ordering: shape.disambiguation.map(Ordering::new),
+            addressed: Vec::new(),
             ports: [0; 32],
             issue_at: 0,
             group: dispatch::OpenGroup::default(),
@@ -185,6 +193,7 @@ impl<W: Watcher> ReferenceCore<W> {
     }
 
     fn step(&mut self) {
+        self.look_back();
         self.retire();
         self.drain();
         self.issue();

@@ -93,7 +93,14 @@ impl<W: Watcher> ReferenceCore<W> {
             members.push(place);
         }
         match kind {
-            Kind::Load => self.loads -= 1,
+            Kind::Load => {
+                self.loads -= 1;
+                let is_harmed = self.at(sequence).is_harmed;
+                let pc = self.program.instructions[place as usize].pc;
+                if let Some(ordering) = &mut self.ordering {
+                    ordering.learn(pc, is_harmed, cycle);
+                }
+            }
             Kind::StoreData => {
                 for store in self.stores.iter_mut().filter(|s| s.sequence + 1 == sequence) {
                     store.retired = cycle;

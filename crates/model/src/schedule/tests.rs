@@ -72,6 +72,9 @@ fn a_core_that_is_used_again_schedules_like_a_new_one() {
     for name in ["zen4", "alpha21164", "ppc970", "goldencove"] {
         let machine = machine(name, &[]);
         let mut scheduler = Scheduler::new(&machine, Mode::Native);
+        // A schedule has no addresses for loads to wait for.
+        let mut knowing = machine.clone();
+        knowing.window.disambiguation_entries = 0;
         let mut dice = Dice::new(7);
         let mut die = |sides: usize| (dice.next() % sides as u64) as usize;
         for round in 0..150 {
@@ -92,7 +95,7 @@ fn a_core_that_is_used_again_schedules_like_a_new_one() {
             scheduler.take(blocks.iter().copied());
             for before in [Before::Block(1), Before::Unknown, Before::Itself, Before::Block(2)] {
                 let again = scheduler.behind(0, before);
-                assert_eq!(again, afresh(&machine, &blocks, before), "{name} {round} {before:?}");
+                assert_eq!(again, afresh(&knowing, &blocks, before), "{name} {round} {before:?}");
             }
         }
     }

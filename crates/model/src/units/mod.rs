@@ -18,6 +18,7 @@ pub mod cache;
 pub mod memory;
 pub mod misses;
 mod newest;
+pub(crate) mod ordering;
 pub mod prefetch;
 pub mod tlb;
 
