@@ -89,7 +89,7 @@ impl<W: Watcher> Engine<W> {
 
 #[cfg(test)]
 mod tests {
-    use crate::core::{Accounting, Settings, TICKS};
+    use crate::core::{Accounting, Life, Settings, TICKS};
     use crate::event::{Counts, Event};
     use crate::fast::FastCore;
     use crate::machine::Machine;
@@ -139,6 +139,38 @@ mod tests {
             drive(FastCore::new(machine, settings), seed),
             drive(ReferenceCore::new(machine, settings), seed),
         ]
+    }
+
+    /// What the lives of a run say: how many there are, and that the stages of each, and the
+    /// retirements of all, come in order.
+    fn lives_in_order(lives: &[Life], uops: u64) {
+        assert_eq!(lives.len() as u64, uops);
+        for (k, life) in lives.iter().enumerate() {
+            assert_eq!(life.sequence, k as u64);
+            let Life { fetched, dispatched, ready, issued, completed, committed, .. } = *life;
+            let stages = [fetched, dispatched, ready, issued, completed, committed];
+            assert!(stages.is_sorted(), "{life:?}");
+        }
+        assert!(lives.iter().map(|life| life.committed).is_sorted());
+        assert!(lives.iter().map(|life| life.dispatched).is_sorted());
+    }
+
+    #[test]
+    fn what_is_done_again_lives_once_with_its_stages_in_order() {
+        let (machine, settings) = (machine("icelake-server", &[]), Settings::default());
+        let mut fast: Vec<Life> = Vec::new();
+        let watcher = |life: &Life| fast.push(*life);
+        let counts = drive(FastCore::watched(&machine, settings, watcher), 4);
+        assert!(counts[Event::OrderingRestarts] > 100);
+        lives_in_order(&fast, counts[Event::Uops]);
+        let mut slow: Vec<Life> = Vec::new();
+        let watcher = |life: &Life| slow.push(*life);
+        let counts = drive(ReferenceCore::watched(&machine, settings, watcher), 4);
+        assert!(counts[Event::OrderingRestarts] > 100);
+        lives_in_order(&slow, counts[Event::Uops]);
+        let producers =
+            |lives: &[Life]| lives.iter().map(|life| life.producers).collect::<Vec<_>>();
+        assert!(producers(&fast) == producers(&slow));
     }
 
     #[test]
