@@ -60,6 +60,8 @@ pub struct Labeller {
     written: VecDeque<u64>,
     /// Of the store whose data comes next: when its address issued, and the cycles of its line.
     store: (u64, u32),
+    /// The store whose address was known last of all so far, and when.
+    addressed: (u64, u64),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +97,7 @@ impl Labeller {
             words: Latest::new(),
             written: VecDeque::new(),
             store: (0, 0),
+            addressed: (NOBODY, 0),
         }
     }
 
@@ -199,7 +202,22 @@ impl Labeller {
                 ready = ready.max(there);
             }
         }
+        if life.class.is_load() && life.ready > ready {
+            ready = ready.max(self.label_hold(life, step));
+        }
         step.contention = life.issued.saturating_sub(ready) as u32;
+    }
+
+    /// The store for whose address a load was held back though its operands were there; when that
+    /// was known. Which of them it had to wait for it could not tell, so it is the last.
+    fn label_hold(&self, life: &Life, step: &mut Step) -> u64 {
+        let (store, known) = self.addressed;
+        let there = known + u64::from(self.fixed.wakeup);
+        if store == NOBODY || there > life.ready {
+            return 0;
+        }
+        step.data = self.past.distance(store);
+        there
     }
 
     fn label_work(&mut self, life: &Life, step: &mut Step) {
@@ -349,6 +367,9 @@ impl Labeller {
         if life.class == Class::StoreAddress {
             words(life).for_each(|word| self.words.put(word, life.sequence + 1));
             self.store = (life.issued, life.miss_cycles);
+            if life.completed >= self.addressed.1 {
+                self.addressed = (life.sequence, life.completed);
+            }
             step.walk = self.label_walk(life, false);
             if life.missed_l1d
                 && let Some(address) = life.address

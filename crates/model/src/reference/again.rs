@@ -31,23 +31,21 @@ impl<W: Watcher> ReferenceCore<W> {
     /// Whether a load that is not trusted has to wait for the address of an older store.
     pub(super) fn is_held_back(&mut self, load: u64) -> bool {
         let Some(ordering) = &self.ordering else { return false };
-        if ordering.trusts_from(self.pc(load)).is_some_and(|from| from <= self.cycle) {
-            return false;
-        }
-        let older = self.stores.iter().filter(|store| store.sequence < load);
-        if !older.into_iter().any(|store| self.is_unknown(store.sequence)) {
-            return false;
-        }
         let cycle = self.cycle;
+        let trusts = ordering.trusts_from(self.pc(load)).is_some_and(|from| from <= cycle);
+        let mut older = self.stores.iter().filter(|store| store.sequence < load);
+        let waits = !trusts && older.any(|store| self.is_unknown(store.sequence));
         let entry = self.at_mut(load);
-        if entry.held_since == 0 {
+        if waits && entry.held_since == 0 {
             entry.held_since = cycle;
             let (place, is_again) = (entry.place as usize, entry.is_again);
             if !is_again {
                 self.account.happened(place, Event::HeldLoads);
             }
+        } else if !waits && entry.held_since > 0 && !entry.is_released {
+            (entry.is_released, entry.ready) = (true, cycle);
         }
-        true
+        waits
     }
 
     /// Whether a load that issues now overtakes a store. Notes whether it would have, had it not
@@ -124,7 +122,7 @@ impl<W: Watcher> ReferenceCore<W> {
         let entry = self.at_mut(sequence);
         let (op, was_issued) = (entry.op, entry.is_issued);
         entry.is_again |= was_issued;
-        entry.is_issued = false;
+        (entry.is_issued, entry.is_released) = (false, false);
         (entry.completed, entry.known, entry.unknown) = (0, 0, 0);
         (entry.store, entry.by_stores) = (NOBODY, false);
         entry.consumers.clear();

@@ -43,6 +43,8 @@ pub(super) struct Entry {
     pub(super) arrived: u64,
     /// Since when an older store's unknown address has held this load back; 0 if none has.
     pub(super) held_since: u64,
+    /// It is held back no longer.
+    pub(super) is_released: bool,
     /// A store that this load needed had no address yet, or would have had none.
     pub(super) is_harmed: bool,
     /// That it met a store is counted.
@@ -105,6 +107,7 @@ impl Default for Entry {
             is_again: false,
             arrived: 0,
             held_since: 0,
+            is_released: false,
             is_harmed: false,
             is_counted: false,
             completed: 0,
