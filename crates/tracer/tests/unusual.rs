@@ -165,6 +165,37 @@ fn a_handler_begins_with_rounding_and_exceptions_as_a_program_does() {
 }
 
 #[test]
+fn what_a_handler_writes_into_registers_is_in_them() {
+    let source = r#"
+        #define _GNU_SOURCE
+        #include <signal.h>
+        #include <ucontext.h>
+        static void handler(int s, siginfo_t *info, void *c) {
+            (void)s; (void)info;
+            ucontext_t *u = c;
+            u->uc_mcontext.gregs[REG_RIP] += 2;
+            u->uc_mcontext.gregs[REG_RAX] = 77;
+            u->uc_mcontext.gregs[REG_EFL] |= 1;
+            u->uc_mcontext.fpregs->_xmm[5].element[0] = 0xabcd;
+            sigaddset(&u->uc_sigmask, SIGUSR2);
+        }
+        int main(void) {
+            struct sigaction a = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO };
+            sigaction(SIGILL, &a, 0);
+            long whole; unsigned vector; unsigned char carry;
+            /* As at a program's beginning. */
+            __asm__ volatile("vzeroall\n ud2\n setc %1\n movd %%xmm5, %2"
+                : "=a"(whole), "=r"(carry), "=r"(vector) : : "xmm5", "cc", "memory");
+            sigset_t now; sigprocmask(SIG_BLOCK, 0, &now);
+            if (whole != 77) return 1;
+            if (!carry) return 2;
+            if (vector != 0xabcd) return 3;
+            return !sigismember(&now, SIGUSR2);
+        }"#;
+    unharmed("written.c", source, &["-O1"]);
+}
+
+#[test]
 fn locks_of_a_thread_that_ended_are_given_up_when_it_is_said_to_have_ended() {
     let source = r#"
         #define _GNU_SOURCE
