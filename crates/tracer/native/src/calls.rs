@@ -141,6 +141,11 @@ fn ours(thread: &mut Thread, call: &Call) -> Option<i64> {
             let flags = a1 | libc::MCL_ONFAULT as u64;
             enter_kernel(thread, &[number, flags, 0, 0, 0, 0, 0])
         }
+        // The engine's memory would count too: it would have none left, and the program with it.
+        libc::SYS_setrlimit if is_of_memory(a1) => 0,
+        libc::SYS_prlimit64 if is_of_memory(a2) && a3 != 0 => {
+            kernel(thread, &[number, a1, a2, 0, a4, 0, 0])
+        }
         // CPUID shows no such keys.
         libc::SYS_pkey_alloc => failed(libc::ENOSPC),
         libc::SYS_pkey_mprotect if a4 as i32 != -1 => failed(libc::EINVAL),
@@ -167,6 +172,11 @@ fn ours(thread: &mut Thread, call: &Call) -> Option<i64> {
         libc::SYS_openat => return open_own(thread, call, 2),
         _ => return None,
     })
+}
+
+/// Whether a limit is one of the process's memory.
+fn is_of_memory(resource: u64) -> bool {
+    [libc::RLIMIT_AS, libc::RLIMIT_DATA].map(u64::from).contains(&resource)
 }
 
 /// Has the kernel carry out a call.
