@@ -27,6 +27,7 @@ pub mod hash;
 pub mod idle;
 pub mod inside;
 pub mod launch;
+pub mod limits;
 pub mod modelled;
 pub mod pages;
 pub mod record;

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use planted::{compile, engines};
 use tracer::launch::target::TargetError;
-use tracer::launch::{EngineChoice, Engines, Launch, LaunchError, Qemu};
+use tracer::launch::{EngineChoice, Engines, Launch, LaunchError, Qemu, can_run_natively};
 
 const NOTHING: &str = "int main(void) { return 0; }";
 
@@ -69,6 +69,21 @@ fn no_such_program_no_permission_and_no_qemu_have_a_sentence_each() {
     let engine = EngineChoice::Qemu(Some(qemu));
     let why = Launch { engine, ..Launch::new("/bin/true") }.run(engines()).unwrap_err();
     assert!(matches!(why, LaunchError::Start(_)), "{why}");
+}
+
+#[test]
+fn limits_of_memory_that_a_program_sets_itself_leave_the_engine_alone() {
+    if !can_run_natively() {
+        return eprintln!("skipped: this machine cannot run the native engine");
+    }
+    for limit in ["-v 300000", "-d 100000"] {
+        let words = format!("ulimit {limit}; /bin/echo goes on; exit $?");
+        let arguments = ["-c", &words].map(Into::into).into();
+        let launch = Launch { engine: EngineChoice::Native, arguments, ..Launch::new("sh") };
+        let finished = launch.run(engines()).unwrap();
+        assert_eq!(finished.status.code(), Some(0), "{limit}");
+        assert_eq!(finished.processes.len(), 2, "{limit}");
+    }
 }
 
 #[test]

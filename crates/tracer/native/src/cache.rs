@@ -14,6 +14,7 @@ use tracer::block::LiveBlock;
 use crate::context::Mode;
 use crate::emit::Gpr;
 use crate::plan;
+use crate::special::Special;
 use crate::switch::whither_leave;
 use crate::template::{Plain, Template};
 use crate::translate::{Displaced, Exit, Setting, translate};
@@ -31,8 +32,8 @@ pub(crate) struct Block {
     pub(crate) len: u16,
     pub(crate) slots: u16,
     pub(crate) is_plain: bool,
-    /// Whether it ends in an instruction that the engine carries out.
-    pub(crate) is_special: bool,
+    /// The instruction that it ends in, if the engine carries that out.
+    pub(crate) special: Option<Special>,
 }
 
 const _: () = assert!(size_of::<Block>() == 64);
@@ -192,7 +193,10 @@ impl Cache {
         let live = (self.intern)(plan.codes.clone());
         let id = live.id.0;
         if id as usize == self.blocks.len() {
-            let is_special = plan.end == plan::End::Special;
+            let special = match plan.end {
+                plan::End::Special(special) => Some(special),
+                _ => None,
+            };
             let template: &'static Template =
                 Box::leak(Box::new(std::mem::take(&mut plan.template)));
             self.blocks.push(Block {
@@ -203,7 +207,7 @@ impl Cache {
                 len: live.len,
                 slots: template.slots,
                 is_plain: template.is_plain(),
-                is_special,
+                special,
             });
             self.codes.push(Code2::default());
         }

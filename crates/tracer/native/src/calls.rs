@@ -14,7 +14,7 @@ use crate::frame::{self, DISARMS};
 use crate::signals::{self, Action};
 use crate::switch::{NOT_MADE, whither_call};
 use crate::thread::{self, Thread, end_all, state};
-use crate::{clone, guest, lend, maps, memory, sandbox};
+use crate::{clone, guest, lend, maps, memory, narrow, robust, sandbox};
 
 /// Whether the thread goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,7 +28,7 @@ pub(crate) type Call = [u64; 7];
 
 /// Registers by their numbers in the encoding, in the order of arguments.
 const ARGUMENTS: [usize; 6] = [7, 6, 2, 10, 8, 9];
-/// Bytes of the instruction that makes a call.
+/// Bytes of the instruction that makes a call, of either kind.
 const CALL_BYTES: u64 = 2;
 
 /// What a `vfork` is a `clone` with.
@@ -53,9 +53,25 @@ pub(crate) fn call(thread: &mut Thread) -> After {
     let arguments = ARGUMENTS.map(|register| registers[register]);
     registers[1] = thread.context.pc;
     registers[11] = thread.context.flags;
-    thread.teller.system_call(number);
     let [a1, a2, a3, a4, a5, a6] = arguments;
-    let call = [number, a1, a2, a3, a4, a5, a6];
+    make(thread, [number, a1, a2, a3, a4, a5, a6])
+}
+
+/// The thread made a call as 32-bit programs make them.
+pub(crate) fn narrow_call(thread: &mut Thread) -> After {
+    match narrow::meant(&thread.context.registers) {
+        Some(call) => make(thread, call),
+        None => {
+            thread.context.registers[0] = failed(libc::ENOSYS) as u64;
+            After::GoesOn
+        }
+    }
+}
+
+fn make(thread: &mut Thread, call: Call) -> After {
+    let [number, arguments @ ..] = call;
+    let a1 = arguments[0];
+    thread.teller.system_call(number);
     if let Some(after) = sandbox::judge(thread, &call) {
         thread.begin_recording();
         return after;
@@ -89,7 +105,7 @@ pub(crate) fn call(thread: &mut Thread) -> After {
             return after;
         }
         libc::SYS_clone => clone::clone(thread, &arguments),
-        libc::SYS_fork => clone::fork(thread, 0, [0; 3]),
+        libc::SYS_fork => clone::fork(thread, libc::SIGCHLD as u64, [0; 4]),
         libc::SYS_vfork => lend::lend(thread, &[VFORK_FLAGS, 0, 0, 0, 0, 0]),
         libc::SYS_prctl | libc::SYS_seccomp => match sandbox::set(thread, &call) {
             Some(result) => result,
@@ -125,6 +141,11 @@ fn ours(thread: &mut Thread, call: &Call) -> Option<i64> {
             let flags = a1 | libc::MCL_ONFAULT as u64;
             enter_kernel(thread, &[number, flags, 0, 0, 0, 0, 0])
         }
+        // The engine's memory would count too: it would have none left, and the program with it.
+        libc::SYS_setrlimit if is_of_memory(a1) => 0,
+        libc::SYS_prlimit64 if is_of_memory(a2) && a3 != 0 => {
+            kernel(thread, &[number, a1, a2, 0, a4, 0, 0])
+        }
         // CPUID shows no such keys.
         libc::SYS_pkey_alloc => failed(libc::ENOSPC),
         libc::SYS_pkey_mprotect if a4 as i32 != -1 => failed(libc::EINVAL),
@@ -132,6 +153,8 @@ fn ours(thread: &mut Thread, call: &Call) -> Option<i64> {
         libc::SYS_brk => maps::set_break(a1),
         libc::SYS_rt_sigaction => set_action(thread, a1 as i32, a2, a3),
         libc::SYS_rt_sigprocmask => set_mask(thread, a1 as i32, a2, a3),
+        libc::SYS_rt_sigpending => return signals::add_faults(kernel(thread, call), a1, a2),
+        libc::SYS_rt_sigtimedwait => return signals::take_fault(a1, a2),
         libc::SYS_rt_sigsuspend => suspend(thread, a1)?,
         libc::SYS_sigaltstack => set_stack(thread, a1, a2),
         libc::SYS_arch_prctl => return set_thread_pointer(thread, a1, a2),
@@ -149,6 +172,11 @@ fn ours(thread: &mut Thread, call: &Call) -> Option<i64> {
         libc::SYS_openat => return open_own(thread, call, 2),
         _ => return None,
     })
+}
+
+/// Whether a limit is one of the process's memory.
+fn is_of_memory(resource: u64) -> bool {
+    [libc::RLIMIT_AS, libc::RLIMIT_DATA].map(u64::from).contains(&resource)
 }
 
 /// Has the kernel carry out a call.
@@ -259,6 +287,7 @@ pub(crate) fn old_call(thread: &mut Thread) -> After {
 
 /// One thread ends.
 fn exit(thread: &mut Thread, status: u64) -> After {
+    robust::give_up_locks();
     if thread.clear_at_end != 0 {
         guest::write(thread.clear_at_end, &[0; 4]);
         // SAFETY: wakes whoever waits for the thread, at an address of the program's.

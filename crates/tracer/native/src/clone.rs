@@ -7,7 +7,7 @@ use tracer::inside::{Inside, fork as around};
 use crate::calls::failed;
 use crate::context::{Context, Vectors};
 use crate::teller::Teller;
-use crate::thread::{Nobody, Thread, new_context};
+use crate::thread::{self, Nobody, Thread, new_context};
 use crate::{cache, guest, lend, memory, signals};
 
 const VM: u64 = libc::CLONE_VM as u64;
@@ -17,6 +17,8 @@ const PARENT_SETTID: u64 = libc::CLONE_PARENT_SETTID as u64;
 const CHILD_SETTID: u64 = libc::CLONE_CHILD_SETTID as u64;
 const CHILD_CLEARTID: u64 = libc::CLONE_CHILD_CLEARTID as u64;
 const SETTLS: u64 = libc::CLONE_SETTLS as u64;
+const PIDFD: u64 = libc::CLONE_PIDFD as u64;
+const GET_TID_ADDRESS: i32 = 40;
 
 /// The program's `clone`.
 pub(crate) fn clone(thread: &mut Thread, arguments: &[u64; 6]) -> i64 {
@@ -27,8 +29,12 @@ pub(crate) fn clone(thread: &mut Thread, arguments: &[u64; 6]) -> i64 {
     if flags & VM != 0 && flags & VFORK != 0 {
         return lend::lend(thread, arguments);
     }
-    // A process that shares its memory for ever gets a copy instead.
-    fork(thread, flags, [stack, child_tid, tls])
+    // A process that shares its memory for good. With a copy of it the program would wait for ever for
+    // what the child was to write; like QEMU, we say at once that it cannot be had.
+    if flags & VM != 0 {
+        return failed(libc::EINVAL);
+    }
+    fork(thread, flags, [stack, parent_tid, child_tid, tls])
 }
 
 /// Registers on their way to the host's thread that will have them.
@@ -98,14 +104,28 @@ fn copied(parent: &mut Thread, flags: u64, stack: u64, tls: u64) -> Parcel {
 }
 
 /// The program's `fork`, or a `clone` that comes to the same.
-pub(crate) fn fork(thread: &mut Thread, flags: u64, [stack, child_tid, tls]: [u64; 3]) -> i64 {
+pub(crate) fn fork(
+    thread: &mut Thread,
+    flags: u64,
+    [stack, parent_tid, child_tid, tls]: [u64; 4],
+) -> i64 {
     around::expect(thread.number);
     let was_traced = Inside::get().is_some();
+    let asked = flags & !(SETTLS | PARENT_SETTID | CHILD_SETTID | CHILD_CLEARTID);
+    let is_plain = asked == libc::SIGCHLD as u64;
+    // The C library's locks may be anybody's, and only its own fork sees to them.
+    if !is_plain && !thread::is_only() {
+        return failed(libc::EINVAL);
+    }
     let before = signals::block_all();
+    let mut descriptor = 0;
     // Locks that another thread may have are taken, so that the child does not inherit them taken.
     let (cache, space) = (cache::lock(), memory::space());
-    // SAFETY: the child goes on with this thread alone, and all that it shares is at rest.
-    let child = unsafe { libc::fork() };
+    let child = match is_plain {
+        // SAFETY: the child goes on with this thread alone, and all that it shares is at rest.
+        true => unsafe { libc::fork() },
+        false => fork_with(asked, &mut descriptor),
+    };
     drop((cache, space));
     if child == 0 {
         be_child(thread, flags, [stack, child_tid, tls]);
@@ -114,11 +134,38 @@ pub(crate) fn fork(thread: &mut Thread, flags: u64, [stack, child_tid, tls]: [u6
         }
     }
     signals::unblock(before);
+    // Of these the kernel takes one at a time.
+    for (flag, number) in [(PARENT_SETTID, child), (PIDFD, descriptor)] {
+        if child > 0 && flags & flag != 0 {
+            guest::write(parent_tid, &number.to_le_bytes());
+        }
+    }
     match child {
         // SAFETY: the C library's own error number.
         -1 => failed(unsafe { *libc::__errno_location() }),
         _ => i64::from(child),
     }
+}
+
+/// Forks as the kernel does, with what the C library's fork has no words for: other namespaces, shared
+/// descriptors, another signal at the end. A descriptor that stands for the child is put down.
+fn fork_with(flags: u64, descriptor: &mut i32) -> libc::pid_t {
+    // Where the C library keeps this thread's number, which is another in the child.
+    let mut number_at = 0u64;
+    // SAFETY: the kernel writes a word of ours; it knows the address from the C library.
+    let is_known = unsafe { libc::prctl(GET_TID_ADDRESS, &raw mut number_at) } == 0;
+    let keeps = if is_known { CHILD_SETTID | CHILD_CLEARTID } else { 0 };
+    around::before();
+    // SAFETY: as with the C library's, for a process of one thread.
+    let child = unsafe {
+        let descriptor: *mut i32 = descriptor;
+        libc::syscall(libc::SYS_clone, flags | keeps, 0, descriptor, number_at, 0)
+    };
+    match child {
+        0 => around::in_child(),
+        _ => around::in_parent(),
+    }
+    child as libc::pid_t
 }
 
 fn be_child(thread: &mut Thread, flags: u64, [stack, child_tid, tls]: [u64; 3]) {

@@ -1,7 +1,7 @@
 //! The frame that a handler finds on its stack, and what becomes of it.
 
 use crate::calls::After;
-use crate::context::Fault;
+use crate::context::{Fault, Vectors};
 use crate::guest;
 use crate::signals::{Action, action, bit, give_up, set_action, set_kernel_mask};
 use crate::thread::Thread;
@@ -59,6 +59,8 @@ pub(crate) fn deliver(thread: &mut Thread, signal: i32, told: &Told<'_>) {
         give_up(thread, &fault);
     }
     thread.teller.interrupted();
+    // A handler begins with vectors and rounding as a program does.
+    *thread.vectors() = Vectors::fresh();
     let registers = &mut thread.context.registers;
     registers[7] = signal as u64;
     registers[6] = at + layout::INFO;
@@ -86,6 +88,8 @@ fn saved_vectors(thread: &mut Thread) -> Vec<u8> {
         let at = 464 + place * 4;
         bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
     }
+    // Handlers that know nothing of this word write to the older registers all the same.
+    bytes[512] |= 3;
     bytes.extend(0x4650_5845_u32.to_le_bytes());
     bytes
 }

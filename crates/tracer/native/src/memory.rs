@@ -53,6 +53,13 @@ fn may_write(page: u64) -> bool {
     protection.is_some_and(|protection| protection & libc::PROT_WRITE != 0)
 }
 
+/// Whether the program may write at an address; nothing that guards it is in the way then.
+pub(crate) fn may_touch(address: u64) -> bool {
+    let page = address & !(PAGE - 1);
+    let is_guarded = guarded().contains(&page);
+    may_write(page) && (!is_guarded || unguard(page))
+}
+
 /// Has writing to a page fault, and to every other view of what is there.
 fn guard(page: u64) {
     guard_one(page);

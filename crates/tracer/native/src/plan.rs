@@ -20,6 +20,7 @@ use crate::context::SLOTS_MAX;
 use crate::emit::Gpr;
 use crate::live::Liveness;
 use crate::segment;
+use crate::special::Special;
 use crate::template::{FIXED, FS, Odd, Step, Template, Touch};
 
 /// Instructions of a block, at most. Long enough for loops of numeric programs; what counts down to
@@ -41,7 +42,7 @@ pub(crate) enum End {
     CallsThrough,
     Returns,
     /// With an instruction that the engine carries out.
-    Special,
+    Special(Special),
 }
 
 /// Something to record.
@@ -123,8 +124,8 @@ pub(crate) fn read_some(pc: u64, bytes: &[u8], most: usize) -> Option<Plan> {
 
 /// How an instruction ends its block, if it does.
 fn end_of(instruction: &Instruction) -> Option<End> {
-    if matches!(instruction.mnemonic(), Mnemonic::Cpuid | Mnemonic::Syscall) {
-        return Some(End::Special);
+    if let Some(special) = Special::of(instruction) {
+        return Some(End::Special(special));
     }
     if segment::is_beyond(instruction) {
         return Some(End::Falls);
@@ -145,11 +146,17 @@ fn end_of(instruction: &Instruction) -> Option<End> {
     }
 }
 
+/// Whether an instruction goes where the engine would not follow: into another segment, or into the kernel
+/// and back elsewhere.
 fn is_far(instruction: &Instruction) -> bool {
+    use Mnemonic as M;
     use Opcode as O;
     matches!(
         instruction.code(),
         O::Jmp_m1616 | O::Jmp_m1632 | O::Jmp_m1664 | O::Call_m1616 | O::Call_m1632 | O::Call_m1664
+    ) || matches!(
+        instruction.mnemonic(),
+        M::Retf | M::Iret | M::Iretd | M::Iretq | M::Sysenter | M::Sysexit | M::Sysexitq
     )
 }
 

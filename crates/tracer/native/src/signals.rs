@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::calls::After;
 use crate::context::{Context, Fault, leave};
 use crate::frame::{Told, deliver};
+use crate::guest;
 use crate::switch::{
     whither_call_from, whither_call_made, whither_call_not, whither_leave, whither_restore,
     whither_signal,
@@ -219,6 +220,27 @@ fn give_back(signal: i32) {
     }
 }
 
+/// The program asks for one of these signals: one that is a fault by its number, was sent, and is blocked
+/// waits here, and the kernel knows nothing of it. `None` if there is none.
+pub(crate) fn take_fault(wanted: u64, told: u64) -> Option<i64> {
+    let [wanted] = guest::words::<1>(wanted)?;
+    let here = waiting() & wanted;
+    let signal = FAULTS.into_iter().find(|signal| here & bit(*signal) != 0)?;
+    let info = take(signal);
+    let is_told = told == 0 || guest::write(told, &info);
+    Some(if is_told { i64::from(signal) } else { -i64::from(libc::EFAULT) })
+}
+
+/// The kernel's answer to which signals wait, with the faults that wait here.
+pub(crate) fn add_faults(result: i64, told: u64, len: u64) -> Option<i64> {
+    let here = waiting() & fault_bits();
+    if result == 0 && here != 0 && len == 8 {
+        let [there] = guest::words::<1>(told)?;
+        guest::write_words(told, &[there | here]);
+    }
+    Some(result)
+}
+
 /// The thread ends: no signal may reach it any more, and others get what it has not told.
 pub(crate) fn leave() {
     block_all();
@@ -373,9 +395,6 @@ pub(crate) fn deliver_fault(thread: &mut Thread, fault: &Fault) -> After {
     let is_blocked = thread.signals.mask & bit(signal) != 0;
     if action(thread, signal).handler <= 1 || is_blocked {
         return give_up(thread, fault);
-    }
-    if fault.signal == libc::SIGTRAP as u64 {
-        thread.context.pc += 1;
     }
     let mut info = [0; 128];
     info[0..4].copy_from_slice(&signal.to_le_bytes());

@@ -7,7 +7,7 @@
 //! 0x3f_4000_0000  files, from the top down      within reach of the code cache
 //! 0x3f_c000_0000  translated code
 //! 0x40_0000_0000  the program, its break above
-//! 0x100_0000_0000 .. 0x5000_0000_0000  everything else, from the top down
+//! 0x100_0000_0000 .. 0x7ef0_0000_0000  everything else, from the top down: where sanitizers expect it
 //! ```
 //!
 //! A program that insists on low addresses has its files and its translation there too.
@@ -30,7 +30,7 @@ pub(crate) struct Layout {
 impl Layout {
     /// For a program that may lie anywhere, or one that has its own address and ends there.
     pub(crate) fn new(fixed_end: Option<u64>) -> Layout {
-        let rest = 0x100_0000_0000..0x4fff_ffff_f000;
+        let rest = 0x100_0000_0000..0x7eef_ffff_f000;
         match fixed_end {
             None => Layout {
                 code: 0x3f_c000_0000,

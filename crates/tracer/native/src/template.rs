@@ -175,6 +175,9 @@ impl Template {
             match step {
                 Step::Touch(touch) => push(plain(touch, 0)),
                 Step::Odd(Odd::InThread(touch)) => push(plain(touch, fs)),
+                // One that did not run recorded nothing: what is in its slots is anybody's, and as a
+                // distance it may be without end.
+                Step::Odd(odd) if odd.instruction() >= ran => {}
                 Step::Odd(odd) => odd.expand(slots, &mut push),
             }
         }
@@ -189,6 +192,14 @@ fn base(slots: &[u64], fixed: &[u64; 2], slot: u8) -> u64 {
 }
 
 impl Odd {
+    fn instruction(&self) -> u16 {
+        match *self {
+            Odd::InThread(Touch { instruction, .. })
+            | Odd::Gather { instruction, .. }
+            | Odd::Repeat { instruction, .. } => instruction,
+        }
+    }
+
     fn expand(&self, slots: &[u64], push: &mut dyn FnMut(Access)) {
         match *self {
             Odd::InThread(_) => {}
@@ -370,5 +381,15 @@ mod tests {
             touched(&[0xf3, 0x48, 0xab], &[0x2000, 0x1ff0]),
             [(0x2000, 8, true), (0x1ff8, 8, true)]
         );
+    }
+    #[test]
+    fn a_repeated_move_that_faulted_is_not_followed_to_where_its_slots_happen_to_point() {
+        // mov rax,[rdi]; rep movsb, of which only the load ran.
+        let plan = crate::plan::read(0x1000, &[0x48, 0x8b, 0x07, 0xf3, 0xa4]).unwrap();
+        let mut found = Vec::new();
+        let slots = [0x5000, 0x6000, u64::MAX / 2];
+        plan.template.expand(&slots, 0, 1, &mut found);
+        let load = Access { address: 0x5000, instruction: 0, size: 8, is_store: false };
+        assert_eq!(found, [load]);
     }
 }

@@ -14,6 +14,7 @@ use crate::memory::LONGEST_INSTRUCTION;
 use crate::plan::INSTRUCTIONS_MAX;
 use crate::sandbox::Sandbox;
 use crate::signals::{self, Signals};
+use crate::special::Special;
 use crate::switch::whither_enter;
 use crate::teller::{Ran, Teller};
 use crate::template::WINDOW;
@@ -228,15 +229,21 @@ impl Thread {
 
     /// A block ended in an instruction that is ours to carry out.
     fn special(&mut self) -> After {
-        let (end, is_call) = self.with_block(self.context.argument, |block| {
-            let last = block.live.code.instructions.last();
-            (block.live.end, last.is_some_and(|code| code.bytes[..2] == [0x0f, 0x05]))
-        });
+        let (end, special) =
+            self.with_block(self.context.argument, |block| (block.live.end, block.special));
         self.context.pc = end;
-        if is_call {
+        if special != Some(Special::Cpuid) {
             self.drain(None);
-            return calls::call(self);
         }
+        match special {
+            Some(Special::Call) => calls::call(self),
+            Some(Special::NarrowCall) => calls::narrow_call(self),
+            Some(Special::Cpuid) | None => self.tell_processor(),
+        }
+    }
+
+    /// The program asked what the processor is.
+    fn tell_processor(&mut self) -> After {
         let registers = &mut self.context.registers;
         let [eax, ebx, ecx, edx] = cpuid::answer(registers[0] as u32, registers[1] as u32);
         for (register, value) in [(0, eax), (3, ebx), (1, ecx), (2, edx)] {
@@ -251,11 +258,11 @@ impl Thread {
         let found = cache::lock().and_then(|cache| {
             let found = cache.origin(fault.host)?;
             let block = cache.blocks.get(found.block as usize)?;
-            let pc = block.live.code.instructions.get(usize::from(found.index))?.pc;
+            let code = block.live.code.instructions.get(usize::from(found.index))?;
             let is_last = found.index + 1 == block.len;
-            Some((pc, found, is_last && ends_through(block)))
+            Some((code, found, is_last && ends_through(block)))
         });
-        let Some((pc, found, is_through)) = found else { return signals::give_up(self, &fault) };
+        let Some((code, found, is_through)) = found else { return signals::give_up(self, &fault) };
         if is_through {
             // A branch whose target or stack was not there: RCX was in use.
             self.context.registers[1] = self.context.spill[1];
@@ -265,8 +272,12 @@ impl Thread {
             self.context.registers[place] = self.context.spill[place];
         }
         let index = found.index;
-        self.context.pc = pc;
+        self.context.pc = code.pc;
         self.drain(Some(index));
+        if fault.signal == libc::SIGTRAP as u64 {
+            // A trap is told behind its instruction.
+            self.context.pc = code.pc.wrapping_add(u64::from(code.len));
+        }
         // A write to what is there and may not be written to.
         let is_refused =
             fault.signal == libc::SIGSEGV as u64 && fault.code == 2 && fault.error & 2 != 0;
@@ -345,13 +356,18 @@ pub(crate) fn end_all(own: &mut Thread) {
     }
 }
 
+/// Whether the process has one thread only.
+pub(crate) fn is_only() -> bool {
+    THREADS.lock().unwrap_or_else(PoisonError::into_inner).len() == 1
+}
+
 /// Whether the process is about to end.
 pub(crate) fn is_ending() -> bool {
     IS_ENDING.load(SeqCst)
 }
 
 fn ends_through(block: &cache::Block) -> bool {
-    block.live.goes_anywhere && !block.is_special
+    block.live.goes_anywhere && block.special.is_none()
 }
 
 fn bytes_at(pc: u64) -> Vec<u8> {

@@ -50,7 +50,7 @@ impl Writer {
                 self.emitter.land(jump);
                 self.link(&[0xe9], to);
             }
-            End::Special => self.emitter.leave(leave::SPECIAL, id, self.setting.leave),
+            End::Special(_) => self.emitter.leave(leave::SPECIAL, id, self.setting.leave),
             End::JumpsThrough | End::CallsThrough | End::Returns => {
                 self.indirect(plan.end, last, after);
             }

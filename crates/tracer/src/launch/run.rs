@@ -18,6 +18,7 @@ use super::packer::Packer;
 use super::probe::QemuError;
 use super::scratch::Scratch;
 use super::target;
+use crate::limits::Limit;
 use crate::modelled::ModelledThread;
 use crate::results::{self, ProcessFile, ProcessKey, ResultsError};
 use crate::settings::{Listener, Settings, SettingsError};
@@ -59,6 +60,8 @@ pub enum LaunchError {
     Qemu(QemuError),
     /// The program cannot be traced.
     Target(target::TargetError),
+    /// A limit leaves the engine no room.
+    Limited(Limit),
     /// There is no place for the results.
     Scratch(io::Error),
     /// The engine could not be told what to do.
@@ -78,6 +81,7 @@ impl fmt::Display for LaunchError {
         match self {
             LaunchError::Qemu(why) => why.fmt(f),
             LaunchError::Target(why) => why.fmt(f),
+            LaunchError::Limited(limit) => limit.fmt(f),
             LaunchError::Scratch(why) => write!(f, "no place for the tracer's results: {why}"),
             LaunchError::Settings(why) => why.fmt(f),
             LaunchError::Start(why) => write!(f, "the tracer's engine could not be run: {why}"),
@@ -157,6 +161,9 @@ impl Launch {
         engines: &Engines<'_>,
     ) -> Result<Running, LaunchError> {
         let engine = self.engine.find().map_err(LaunchError::Qemu)?;
+        if let Some(limit) = Limit::in_the_way_of(&engine) {
+            return Err(LaunchError::Limited(limit));
+        }
         let path = target::find(&self.program).map_err(LaunchError::Target)?;
         let target = target::inspect(&path).map_err(LaunchError::Target)?;
         target::check_libraries(&target).map_err(LaunchError::Target)?;

@@ -233,12 +233,23 @@ fn open(path: &Path) -> Result<File, TargetError> {
     File::open(path).map_err(|why| TargetError::Unreadable(path.into(), why))
 }
 
+/// What the kernel skips in that line. A carriage return is part of a name to it.
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+fn trim(text: &[u8]) -> &[u8] {
+    let start = text.iter().position(|byte| !is_blank(*byte)).unwrap_or(text.len());
+    let end = text.iter().rposition(|byte| !is_blank(*byte)).map_or(start, |last| last + 1);
+    text.get(start..end).unwrap_or_default()
+}
+
 /// The interpreter and its one option, as the kernel splits the line.
 fn shebang(start: &[u8]) -> Option<(PathBuf, Option<OsString>)> {
-    let line = start.get(2..)?.split(|byte| *byte == b'\n').next()?.trim_ascii();
-    let end = line.iter().position(|byte| matches!(byte, b' ' | b'\t')).unwrap_or(line.len());
+    let line = trim(start.get(2..)?.split(|byte| *byte == b'\n').next()?);
+    let end = line.iter().position(|byte| is_blank(*byte)).unwrap_or(line.len());
     let (interpreter, option) = line.split_at_checked(end)?;
-    let option = option.trim_ascii();
+    let option = trim(option);
     let option = (!option.is_empty()).then(|| OsStr::from_bytes(option).into());
     (!interpreter.is_empty()).then(|| (PathBuf::from(OsStr::from_bytes(interpreter)), option))
 }

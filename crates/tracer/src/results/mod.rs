@@ -25,5 +25,4 @@ pub(crate) use read::PARTIAL_WORDS;
 pub use read::{
     BlockTally, Partial, ProcessFile, ResultsError, Tail, ThreadTally, read, read_outline,
 };
-pub(crate) use write::file_size_limit;
 pub use write::{Chunk, RecordLog, ResultsFile, Started};

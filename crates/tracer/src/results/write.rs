@@ -14,6 +14,7 @@ use super::layout::{
     CHUNK_BYTES, CHUNK_HEADER_BYTES, CHUNK_PAYLOAD_BYTES, FILE_BYTES, HEADER_BYTES, Kind, MAGIC,
     ProcessKey, chunk, header,
 };
+use crate::limits::Limit;
 use crate::record::ProcessRecord;
 
 /// What a process says of itself when it begins.
@@ -162,7 +163,9 @@ impl ResultsFile {
 
 /// Makes a file as long as it may become, with room for its header, and maps it.
 fn prepare(file: &File) -> io::Result<&'static [AtomicU64]> {
-    let len = FILE_BYTES.min(file_size_limit());
+    // Of a space that is narrow most is the program's.
+    let room = Limit::FileSize.now().min(Limit::AddressSpace.now() / 4);
+    let len = FILE_BYTES.min(room);
     if len < HEADER_BYTES as u64 {
         return Err(io::Error::other("the file size limit leaves no room for results"));
     }
@@ -173,16 +176,6 @@ fn prepare(file: &File) -> io::Result<&'static [AtomicU64]> {
     match outcome {
         0 => map(file, len),
         why => Err(io::Error::from_raw_os_error(why)),
-    }
-}
-
-/// The largest file that this process may make: a larger one would bring SIGXFSZ.
-pub(crate) fn file_size_limit() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a valid place for the answer.
-    match unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } {
-        0 => limit.rlim_cur,
-        _ => u64::MAX,
     }
 }
 

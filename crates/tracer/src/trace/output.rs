@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use super::chunk::{ChunkKind, TraceChunk};
-use crate::results::{ProcessKey, ResultsFile, file_size_limit};
+use crate::limits::Limit;
+use crate::results::{ProcessKey, ResultsFile};
 use crate::varint::put;
 
 /// The output of the process, shared by its threads.
@@ -36,7 +37,7 @@ impl Sink {
 /// Writes to the end of a file, unless that would exceed the program's limit and bring it a signal.
 fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().append(true).open(path)?;
-    if file.metadata()?.len().saturating_add(bytes.len() as u64) > file_size_limit() {
+    if file.metadata()?.len().saturating_add(bytes.len() as u64) > Limit::FileSize.now() {
         return Err(io::Error::other("the file size limit leaves no room for the trace"));
     }
     file.write_all(bytes)

@@ -37,6 +37,27 @@ pub(crate) fn compile(name: &str, source: &str, options: &[&str]) -> PathBuf {
     program
 }
 
+/// Whether this machine's compiler takes these options.
+#[allow(dead_code, reason = "not every test binary needs it")]
+pub(crate) fn compiles(source: &str, options: &[&str]) -> bool {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tried-{}", std::process::id()));
+    fs::create_dir_all(&dir).unwrap();
+    let file = dir.join("tried.c");
+    fs::write(&file, source).unwrap();
+    let mut gcc = Command::new("gcc");
+    let is_done = gcc
+        .args(options)
+        .arg(&file)
+        .arg("-o")
+        .arg(dir.join("tried"))
+        .output()
+        .unwrap()
+        .status
+        .success();
+    fs::remove_dir_all(&dir).unwrap();
+    is_done
+}
+
 /// Assembles a program without any library.
 #[allow(dead_code, reason = "not every test binary needs it")]
 pub(crate) fn assemble(source: &str) -> PathBuf {

@@ -11,7 +11,10 @@ fn a_shebang_line_splits_as_in_the_kernel() {
         of("#! /usr/bin/env  -S a b \n"),
         Some(("/usr/bin/env".into(), Some("-S a b".into())))
     );
+    assert_eq!(of("#!/bin/sh\r\necho\r"), Some(("/bin/sh\r".into(), None)));
+    assert_eq!(of("#!/bin/sh\t-e \t\n"), Some(("/bin/sh".into(), Some("-e".into()))));
     assert_eq!(of("#!\n"), None);
+    assert_eq!(of("#! \n"), None);
 }
 
 #[test]

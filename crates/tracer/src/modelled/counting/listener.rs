@@ -19,8 +19,9 @@ use pmu::{Grouping, Multiplexer, Pmu, Reading};
 
 use super::{CountAsk, MODE, SOURCE};
 use crate::inside::images;
+use crate::limits::Limit;
 use crate::modelled::Modelled;
-use crate::results::{ProcessKey, file_size_limit};
+use crate::results::ProcessKey;
 use crate::tally::{CurrentResults, current};
 
 /// How many cycles of slices may wait to be written.
@@ -161,7 +162,7 @@ impl Counting {
             Err(error) => return Err(error),
         };
         all.extend_from_slice(bytes);
-        if file.metadata()?.len().saturating_add(all.len() as u64) > file_size_limit() {
+        if file.metadata()?.len().saturating_add(all.len() as u64) > Limit::FileSize.now() {
             return Err(io::Error::other("the file size limit leaves no room for the log"));
         }
         file.write_all(&all)
