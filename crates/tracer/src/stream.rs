@@ -10,6 +10,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,6 +31,8 @@ pub enum StreamError {
     Foreign(PathBuf),
     /// The engine cannot be listened to.
     Socket(io::Error),
+    /// The directory in which the engine finds its listener is there no longer.
+    Gone,
 }
 
 impl fmt::Display for StreamError {
@@ -44,6 +47,10 @@ impl fmt::Display for StreamError {
                 write!(f, "{name} is no trace that `whither model --record` of this version made")
             }
             StreamError::Socket(why) => write!(f, "the engine cannot be listened to: {why}"),
+            StreamError::Gone => f.write_str(
+                "somebody removed the directory that the engine and its listener share while the \
+                 program ran; what it did is not known whole, run it again",
+            ),
         }
     }
 }
@@ -89,6 +96,8 @@ impl InstructionStream for Live<'_> {
 
 /// What the launcher sends to itself when the program has ended.
 const ENDED: &[u8] = b"WHENDED\x01";
+/// How long it waits for someone before it looks whether anyone may still come.
+const PATIENCE_MS: libc::c_int = 500;
 
 /// Feeds what the engine sends until the program has ended. Another thread waits for that and says
 /// so over the same socket, behind everything that the program sent.
@@ -106,6 +115,13 @@ fn listen<A: Audience>(
         });
         let mut skipped = 0;
         loop {
+            if !waits_for(socket)? {
+                // Nobody can say that it has ended where nobody finds the socket.
+                if waiter.is_finished() && !path.exists() {
+                    return Err(StreamError::Gone);
+                }
+                continue;
+            }
             let (mut connection, _) = socket.accept().map_err(StreamError::Socket)?;
             let mut bytes = Vec::new();
             // What cannot be read is missing, which the replay notices.
@@ -120,6 +136,20 @@ fn listen<A: Audience>(
         })?;
         Ok((finished.map_err(StreamError::Launch)?, skipped))
     })
+}
+
+/// Waits until someone wants to be heard, and not for long; whether someone does.
+fn waits_for(socket: &UnixListener) -> Result<bool, StreamError> {
+    let mut polled = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one descriptor, which is open for as long as the socket is borrowed.
+    let ready = unsafe { libc::poll(&raw mut polled, 1, PATIENCE_MS) };
+    match ready {
+        0.. => Ok(ready > 0),
+        _ => match io::Error::last_os_error() {
+            why if why.kind() == io::ErrorKind::Interrupted => Ok(false),
+            why => Err(StreamError::Socket(why)),
+        },
+    }
 }
 
 /// Says that the program has ended. It has to be heard, so a failure, for want of a descriptor, is

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::fs::{self, DirBuilder};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,6 +11,8 @@ use std::{env, io};
 
 /// What the names of scratch directories begin with; the launcher's process number follows.
 const PREFIX: &str = "whither-";
+/// The link in it that tells among which processes such numbers mean something.
+const NAMESPACE: &str = "namespace";
 
 /// A directory that only this user can enter, removed when dropped.
 #[derive(Debug)]
@@ -46,7 +48,11 @@ impl Scratch {
             let number = NUMBER.fetch_add(1, Relaxed);
             let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Scratch { path }),
+                Ok(()) => {
+                    // Without it the directory is never swept, and that is all.
+                    let _ = namespace().map(|name| symlink(name, path.join(NAMESPACE)));
+                    return Ok(Scratch { path });
+                }
                 Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(why) => return Err(why),
             }
@@ -66,14 +72,23 @@ impl Drop for Scratch {
     }
 }
 
+/// The processes that we see, if `/proc` tells of any. A container sees others than its host does,
+/// though both may share the directory.
+fn namespace() -> Option<PathBuf> {
+    fs::read_link("/proc/self/ns/pid").ok()
+}
+
 /// Removes what launchers left that were killed: directories of ours whose launcher is gone, and
-/// every process with results in them.
+/// every process with results in them. Whether those are gone only their own kind can tell.
 fn sweep(parent: &Path) {
+    let Some(ours) = namespace() else { return };
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
-        if pid_of(rest).is_some_and(|pid| !is_alive(pid)) && is_deserted(&entry.path()) {
+        let is_ours = fs::read_link(entry.path().join(NAMESPACE)).is_ok_and(|name| name == ours);
+        let is_gone = pid_of(rest).is_some_and(|pid| !is_alive(pid));
+        if is_ours && is_gone && is_deserted(&entry.path()) {
             // Another launcher may be sweeping too.
             let _ = fs::remove_dir_all(entry.path());
         }
@@ -135,17 +150,24 @@ mod tests {
         let gone = ended.id();
         ended.wait().unwrap();
         let here = std::process::id();
-        let make = |name: String, results_of: Option<u32>| {
+        let elsewhere = PathBuf::from("pid:[1]");
+        let make = |name: String, results_of: Option<u32>, namespace: Option<PathBuf>| {
             fs::create_dir(parent.join(&name)).unwrap();
+            if let Some(namespace) = namespace {
+                symlink(namespace, parent.join(&name).join(NAMESPACE)).unwrap();
+            }
             let results = results_of.map(|pid| parent.join(&name).join(format!("{pid}.0.results")));
             if let Some(path) = results {
                 fs::write(path, "x").unwrap();
             }
         };
-        make(format!("whither-{gone}-0"), Some(gone));
-        make(format!("whither-{gone}-1"), Some(here));
-        make(format!("whither-{here}-9"), None);
-        make("whither-old".to_owned(), None);
+        make(format!("whither-{gone}-0"), Some(gone), namespace());
+        make(format!("whither-{gone}-1"), Some(here), namespace());
+        make(format!("whither-{here}-9"), None, namespace());
+        make("whither-old".to_owned(), None, namespace());
+        // Their numbers mean other processes, or nobody knows which.
+        make(format!("whither-{gone}-3"), Some(gone), Some(elsewhere));
+        make(format!("whither-{gone}-4"), Some(gone), None);
         fs::write(parent.join(format!("whither-{gone}-2")), "no directory").unwrap();
         sweep(parent);
         let mut left: Vec<String> = fs::read_dir(parent)
@@ -156,7 +178,10 @@ mod tests {
         let mut kept = vec![
             format!("whither-{gone}-1"),
             format!("whither-{gone}-2"),
+            format!("whither-{gone}-3"),
+            format!("whither-{gone}-4"),
             format!("whither-{here}-9"),
+            NAMESPACE.to_owned(),
             "whither-old".to_owned(),
         ];
         kept.sort();
