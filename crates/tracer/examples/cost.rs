@@ -5,7 +5,9 @@
 //!     gzip -9 -c FILE
 //! ```
 //!
-//! Another build's plugin is taken in place of this one's where the environment names it as PLUGIN.
+//! Another build's plugin is taken in place of this one's where the environment names it as PLUGIN, and
+//! another native engine as NATIVE; then nothing is built.
+//! The machine is zen4, or what the environment names as MACHINE.
 //! The program's output goes where ours goes; the figures go to stderr.
 
 use std::error::Error;
@@ -31,9 +33,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let program = words.next().ok_or("say what to run")?;
     let arguments: Vec<OsString> = words.collect();
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
-    let built = tracer_embed::build(&target)?;
-    let plugin = fs::read(env::var_os("PLUGIN").map_or(built.plugin, Into::into))?;
-    let native = fs::read(built.native)?;
+    // An engine that the environment names runs as it is; nothing need be built for it.
+    let (plugin, native) = match (env::var_os("PLUGIN"), env::var_os("NATIVE")) {
+        (_, Some(native)) => (Vec::new(), fs::read(native)?),
+        (Some(plugin), None) => (fs::read(plugin)?, fs::read(tracer_embed::build(&target)?.native)?),
+        (None, None) => {
+            let built = tracer_embed::build(&target)?;
+            (fs::read(built.plugin)?, fs::read(built.native)?)
+        }
+    };
     let engines = Engines { plugin: &plugin, native: &native };
     let launch = |listener| Launch {
         arguments: arguments.clone(),
@@ -87,7 +95,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// A modelled core of one machine.
 fn modelled(core: CoreAsk) -> Result<Listener, Box<dyn Error>> {
-    let name = "zen4".to_owned();
+    let name = env::var("MACHINE").unwrap_or_else(|_| "zen4".to_owned());
     let machine = text_of(&name).ok_or("the machine is gone")?.to_owned();
     Ok(Listener::Model(ModelAsk { name, machine, core, settings: Settings::default() }))
 }
