@@ -36,7 +36,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     // An engine that the environment names runs as it is; nothing need be built for it.
     let (plugin, native) = match (env::var_os("PLUGIN"), env::var_os("NATIVE")) {
         (_, Some(native)) => (Vec::new(), fs::read(native)?),
-        (Some(plugin), None) => (fs::read(plugin)?, fs::read(tracer_embed::build(&target)?.native)?),
+        (Some(plugin), None) => {
+            (fs::read(plugin)?, fs::read(tracer_embed::build(&target)?.native)?)
+        }
         (None, None) => {
             let built = tracer_embed::build(&target)?;
             (fs::read(built.plugin)?, fs::read(built.native)?)
