@@ -90,6 +90,28 @@ unsafe impl GlobalAlloc for LargePages {
     }
 }
 
+/// What was given back is kept for what is taken next, instead of being returned to the kernel and
+/// brought again, cleared, a page at a time.
+///
+/// A copy of the units is taken and dropped for every window that is looked at twice: of a run of 187
+/// million instructions, whose caches the kernel had to clear a hundred times, that was a twelfth.
+pub fn keep_freed() {
+    // Without glibc there is nothing to ask.
+    #[cfg(target_env = "gnu")]
+    // SAFETY: two settings of the allocator, which it heeds from the next piece on.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, KEPT_PIECE);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT);
+    }
+}
+
+/// Longer pieces go back: more than 32 MiB is not taken for an answer.
+#[cfg(target_env = "gnu")]
+const KEPT_PIECE: libc::c_int = 32 << 20;
+/// What is kept at most.
+#[cfg(target_env = "gnu")]
+const KEPT: libc::c_int = 256 << 20;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,6 +145,43 @@ mod tests {
             unsafe { LargePages.dealloc(LargePages.alloc(layout), layout) };
         }
         assert!(LEFT.load(Relaxed) < 4 * LARGE, "no more is left than a piece needs");
+    }
+
+    #[test]
+    #[cfg(target_env = "gnu")]
+    fn what_is_taken_again_need_not_be_brought_again() {
+        const ROUNDS: u64 = 8;
+        // More than other tests give back, after which more is kept anyway.
+        const PIECES: usize = 24;
+        let layout = Layout::from_size_align(LARGE - 4096, 8).unwrap();
+        let round = || {
+            // SAFETY: used within their size and given back as they were taken.
+            unsafe {
+                let pieces = [(); PIECES].map(|()| LargePages.alloc(layout));
+                for piece in pieces {
+                    piece.write_bytes(1, layout.size());
+                    LargePages.dealloc(piece, layout);
+                }
+            }
+        };
+        keep_freed();
+        let before = minor_faults();
+        (0..ROUNDS).for_each(|_| round());
+        let faults = minor_faults() - before;
+        let pages = (PIECES * layout.size() / 4096) as u64;
+        assert!(faults < 2 * pages, "{faults} faults for {ROUNDS} times {pages} pages");
+    }
+
+    /// Pages that this thread was given so far.
+    #[cfg(target_env = "gnu")]
+    fn minor_faults() -> u64 {
+        // SAFETY: a plain structure for which zero is a value, and the call fills it.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
+            usage
+        };
+        usage.ru_minflt as u64
     }
 
     #[test]

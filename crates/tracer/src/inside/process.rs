@@ -83,6 +83,7 @@ impl Inside {
     /// Reads the settings and makes the results file. `None` leaves the program untraced.
     pub fn start(dir: PathBuf) -> Option<&'static Inside> {
         let settings = Settings::read(&dir).ok()?;
+        crate::pages::keep_freed();
         let started =
             Started { inherited: None, counts_accesses: settings.listener.watches_memory() };
         let results = Arc::new(ResultsFile::create(&dir, std::process::id(), started).ok()?);
