@@ -257,6 +257,17 @@ impl StreamPrefetcher {
         (is_its && self.reach.is_far(stream) && stream.run >= CONFIDENT).then_some(place)
     }
 
+    /// So many pages had lines asked for from the second level, and nobody says which: as many streams, the
+    /// oldest first, have left for theirs.
+    pub fn pass(&mut self, pages: usize) {
+        for _ in 0..pages.min(STREAMS) {
+            let place = self.order.oldest();
+            self.order.renew(place);
+            let left = std::mem::replace(&mut self.pages[place], NO_PAGE);
+            self.held[left as usize % HELD] -= u8::from(left != NO_PAGE);
+        }
+    }
+
     /// Gives a place to a page.
     fn give(&mut self, place: usize, page: u64) {
         self.order.renew(place);
@@ -393,6 +404,25 @@ mod tests {
         // Five lines back is no longer late, and a row is begun anew.
         assert_eq!(asked(&[14, 15, 16, 11, 10]), (17..=24).collect::<Vec<u64>>());
         assert_eq!(asked(&[14, 15, 16, 11, 10, 9])[8..], [8, 7, 6, 5, 4, 3, 2, 1]);
+    }
+
+    #[test]
+    fn streams_leave_for_pages_that_nobody_names_the_oldest_first() {
+        let reach = Reach { lines: 8, lines_max: 8, crosses_pages: false };
+        let asks = |pages: usize, next: u64| {
+            let mut streams = StreamPrefetcher::new(reach, 64);
+            for line in [4, 5, 6, 64 + 4, 64 + 5, 64 + 6] {
+                streams.observe(line);
+            }
+            streams.pass(pages);
+            streams.observe(next).is_some()
+        };
+        let asks_after = |pages| [7, 64 + 7].map(|next| asks(pages, next));
+        assert_eq!(asks_after(0), [true, true]);
+        assert_eq!(asks_after(STREAMS - 2), [true, true], "there was room");
+        assert_eq!(asks_after(STREAMS - 1), [false, true]);
+        assert_eq!(asks_after(STREAMS), [false, false]);
+        assert_eq!(asks_after(usize::MAX), [false, false]);
     }
 
     #[test]

@@ -13,6 +13,8 @@ use crate::units::memory::Memory;
 
 /// Lines that are told apart: a part of a last level, in the host's second.
 const PLACES: usize = 1 << 16;
+/// Pages that are told apart among those whose lines were told before; a power of two.
+const PAGES: usize = 64;
 /// Instructions after which they are forgotten: few enough that no last level replaces half of what
 /// it holds in the meantime.
 pub(super) const FORGET: u64 = 1 << 21;
@@ -21,6 +23,8 @@ pub(super) const FORGET: u64 = 1 << 21;
 #[derive(Clone, Debug)]
 pub(super) struct Far {
     told: Reached<PLACES>,
+    /// Pages of lines that were told before, as far as they are about as many as streams there are.
+    pages: Reached<PAGES>,
     /// Since how many instructions.
     since: u64,
     /// Lines that are new, and lines of tables that were read for their pages.
@@ -36,6 +40,7 @@ impl Far {
     pub(super) fn new(latest: usize) -> Far {
         Far {
             told: Reached::default(),
+            pages: Reached::default(),
             since: 0,
             new: Vec::new(),
             tables: Vec::new(),
@@ -61,15 +66,19 @@ impl Far {
         for table in self.tables.drain(..) {
             push(&mut self.told, &mut self.new, table);
         }
+        let mut passed = 0;
         for &address in addresses {
             let (line, next) = memory.far_lines_of(address);
-            if let Some(line) = line {
-                push(&mut self.told, &mut self.new, line);
+            if let Some(line) = line
+                && !push(&mut self.told, &mut self.new, line)
+            {
+                passed += usize::from(self.pages.is_new_line(memory.page_of_line(line)));
             }
             if let Some(next) = next {
                 push(&mut self.told, &mut self.new, next);
             }
         }
+        memory.pass_pages(passed);
         memory.reach_last(&self.new);
         self.keep();
     }
@@ -102,9 +111,12 @@ impl Far {
     }
 }
 
+/// Adds a line if it is new, and says so.
 #[inline]
-fn push(told: &mut Reached<PLACES>, new: &mut Vec<u64>, line: u64) {
-    if told.is_new_line(line) {
+fn push(told: &mut Reached<PLACES>, new: &mut Vec<u64>, line: u64) -> bool {
+    let is_new = told.is_new_line(line);
+    if is_new {
         new.push(line);
     }
+    is_new
 }

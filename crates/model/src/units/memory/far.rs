@@ -54,6 +54,19 @@ impl Memory {
         }
     }
 
+    /// The page of a line, as streams have it.
+    #[inline]
+    pub(crate) fn page_of_line(&self, line: u64) -> u64 {
+        line >> self.page_lines.trailing_zeros()
+    }
+
+    /// Lines of so many other pages were asked for that no level needs to hear of.
+    pub(crate) fn pass_pages(&mut self, pages: usize) {
+        if let Some(streams) = self.streams.as_mut().filter(|_| pages > 0) {
+            streams.pass(pages);
+        }
+    }
+
     /// Lines reach the last level, in order.
     pub(crate) fn reach_last(&mut self, lines: &[u64]) {
         for few in lines.chunks(TOGETHER) {
