@@ -22,6 +22,7 @@
 mod answer;
 mod features;
 mod fit;
+mod novelty;
 mod observed;
 mod phases;
 mod plan;
@@ -157,6 +158,8 @@ struct Counted {
     count: u32,
     /// How many cycles a run of it takes, as far as is known.
     usual_cycles: f32,
+    /// How many windows there were when it was last timed, that one included.
+    met: u32,
 }
 
 impl SampledCore {
@@ -280,14 +283,18 @@ impl SampledCore {
     #[inline]
     fn count_run(&mut self, id: BlockId, ran: u16) {
         let Some(block) = self.blocks.get_mut(id.0 as usize) else { return };
-        if u32::from(ran) >= block.count {
+        let cycles = if u32::from(ran) >= block.count {
             block.runs += 1;
-            self.usual_cycles += f64::from(block.usual_cycles);
+            f64::from(block.usual_cycles)
         } else {
-            self.usual_cycles +=
-                f64::from(block.usual_cycles) * f64::from(ran) / f64::from(block.count);
             self.steps[block.first as usize] += 1;
             self.steps[block.first as usize + usize::from(ran)] -= 1;
+            f64::from(block.usual_cycles) * f64::from(ran) / f64::from(block.count)
+        };
+        self.usual_cycles += cycles;
+        match self.phase {
+            Phase::Certain | Phase::Prime | Phase::Measure => block.met = self.windows as u32 + 1,
+            _ => self.surprise.count(block.met, cycles),
         }
     }
 }
@@ -383,8 +390,10 @@ impl CoreListener for SampledCore {
     fn ran(&mut self, runs: &[(BlockId, u32)], instructions: u64) {
         for &(id, times) in runs {
             if let Some(block) = self.blocks.get_mut(id.0 as usize) {
+                let cycles = f64::from(block.usual_cycles) * f64::from(times);
                 block.runs += u64::from(times);
-                self.usual_cycles += f64::from(block.usual_cycles) * f64::from(times);
+                self.usual_cycles += cycles;
+                self.surprise.count(block.met, cycles);
             }
         }
         if self.is_skipping() {

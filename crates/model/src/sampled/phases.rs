@@ -198,7 +198,7 @@ impl SampledCore {
             counts,
         });
         if let Some(window) = &self.window {
-            self.surprise.saw(&window.window);
+            self.surprise.saw(&window.window, self.windows);
         }
     }
 

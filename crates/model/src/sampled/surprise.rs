@@ -12,7 +12,8 @@
 //!
 //! What lies before has its window, or joins the stratum before it.
 
-use super::features::Features;
+use super::features::{Features, USUAL};
+use super::novelty::Novelty;
 use super::plan::{JUDGED_FROM, shortest_skipped};
 use super::{Phase, SampledCore};
 
@@ -39,11 +40,20 @@ pub(super) struct Surprise {
     more: [f64; LOOKED_AT.len()],
     /// Strata that are still to be short.
     short: u32,
+    /// Code that windows did not meet of late.
+    novelty: Novelty,
 }
 
 impl Surprise {
-    /// A window showed this, an instruction.
-    pub(super) fn saw(&mut self, window: &Features) {
+    /// A block ran untimed, for about so many cycles, that was last timed as so many windows were there.
+    #[inline]
+    pub(super) fn count(&mut self, met: u32, cycles: f64) {
+        self.novelty.count(met, cycles);
+    }
+
+    /// A window, the so manieth, showed this, an instruction.
+    pub(super) fn saw(&mut self, window: &Features, windows: u64) {
+        self.novelty.measured(windows);
         for (most, feature) in self.most.iter_mut().zip(LOOKED_AT) {
             *most = most.max(window[feature]);
         }
@@ -52,6 +62,7 @@ impl Surprise {
     /// What is heard of begins here.
     pub(super) fn begin(&mut self, now: Features) {
         (self.looked, self.more) = (now, [0.0; LOOKED_AT.len()]);
+        self.novelty.begin(now[USUAL]);
     }
 
     /// Lines in a row that were more than any window showed, by now.
@@ -78,18 +89,22 @@ impl Surprise {
 impl SampledCore {
     /// Looks, once enough has run that is heard of, and begins a stratum here if this is such a place.
     pub(super) fn look_for_surprise(&mut self) {
-        let hears = self.reaching.is_on() && self.stratum.is_skipped;
         let is_far = matches!(self.phase, Phase::Skip | Phase::Steer | Phase::After);
         let instructions = self.instructions as f64 - self.surprise.looked[0];
-        if !hears || !is_far || instructions < LOOK_EVERY {
+        if !self.stratum.is_skipped || !is_far || instructions < LOOK_EVERY {
             return;
         }
-        let more = self.surprise.more(self.features());
         let worth = WORTH * self.plan.error * self.usual_cycles;
-        if more * self.prior.memory_cycles <= worth {
+        let is_new = self.surprise.novelty.more(self.usual_cycles) > worth;
+        let hears = self.reaching.is_on();
+        let more = self.surprise.more(self.features());
+        let misses = hears && more * self.prior.memory_cycles > worth;
+        if !is_new && !misses {
             return;
         }
         self.surprise.short = SHORT_STRATA;
+        // How long strata may be from here on is to be seen from those.
+        self.fit_at = self.fit_at.min(self.strata.len() + SHORT_STRATA as usize);
         self.refresh_lines();
         if self.window.is_some() {
             self.end_stratum();
@@ -133,8 +148,8 @@ mod tests {
     #[test]
     fn lines_add_up_while_they_are_more_than_windows_showed() {
         let mut surprise = Surprise::default();
-        surprise.saw(&counted(1.0, 0.01));
-        surprise.saw(&counted(1.0, 0.001));
+        surprise.saw(&counted(1.0, 0.01), 1);
+        surprise.saw(&counted(1.0, 0.001), 2);
         surprise.begin(counted(1000.0, 50.0));
         assert_eq!(surprise.more(counted(2000.0, 70.0)), 0.0, "twice as many are none too many");
         assert!((surprise.more(counted(3000.0, 190.0)) - 100.0).abs() < 1e-9);
