@@ -185,8 +185,14 @@ impl Thread {
 /// Blocks that a window has at most.
 const LONGEST_WINDOW: usize = 20_000;
 /// What is compared in pairs.
-const PAIRED: [Event; 8] = [
+const PAIRED: [Event; 14] = [
     Event::Cycles,
+    Event::StallStore,
+    Event::L1dStoreMisses,
+    Event::L2StoreMisses,
+    Event::L3StoreMisses,
+    Event::PrefetchL2,
+    Event::PrefetchUseful,
     Event::DirectionMisses,
     Event::L1iMisses,
     Event::L1dLoadMisses,

@@ -43,9 +43,9 @@ impl Default for Plan {
 /// not be told from so few.
 const STRATA_LEAST: u64 = 128;
 /// In a short run so many times as many: any window may be its last, and one that is four times as
-/// slow as the rest would alone make its interval too wide. Windows are dear only where much is
-/// skipped between them, so that strata reach the usual share as a run grows long.
-const DENSER: f64 = 4.0;
+/// slow as the rest would alone make its interval too wide. It was four times as many before windows
+/// came at once where code is new: of ten short programs none needed more than half of those.
+const DENSER: f64 = 2.0;
 /// The part of what is allowed from which on a run is not calm at all.
 const USED_MUCH: f64 = 0.5;
 /// Instructions that are a short run.
@@ -58,7 +58,7 @@ const SHORT: f64 = 50e6;
 /// program's, where it began to think, then stood for too much.
 ///
 /// ```text
-/// part of what ran:  1/512 until 50 million, then as √n, 1/128 from 800 million on
+/// part of what ran:  1/256 until 50 million, then as √n, 1/128 from 200 million on
 /// of a calm run:     1/128 throughout
 /// ```
 pub(super) fn longest(instructions: u64, used: f64) -> u64 {
@@ -175,9 +175,9 @@ mod tests {
     fn strata_are_a_smaller_part_of_a_short_run() {
         let longest = |instructions| super::longest(instructions, 1.0);
         assert_eq!(longest(0), 0);
-        assert_eq!(longest(51_200_000 / 2), 50_000);
-        assert_eq!(longest(200_000_000), 200_000_000 / 256, "four times as long, half as dense");
-        assert_eq!(longest(800_000_000), 800_000_000 / 128);
+        assert_eq!(longest(51_200_000 / 2), 100_000);
+        assert_eq!(longest(100_000_000), 552_427, "twice as long, √2 times less dense");
+        assert_eq!(longest(200_000_000), 200_000_000 / 128);
         assert_eq!(longest(12_800_000_000), 100_000_000);
         let grows = (1..2000).map(|k| longest(k * 1_000_000)).is_sorted();
         assert!(grows, "what may be long stays so");
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn strata_of_a_calm_run_are_longer() {
         let part = |used| 51_200_000 / longest(51_200_000, used);
-        assert_eq!([0.0, 0.125, 0.25, 0.5, 1.0].map(part), [128, 128, 256, 505, 505]);
-        assert_eq!(longest(800_000_000, 0.0), longest(800_000_000, 1.0));
+        assert_eq!([0.0, 0.125, 0.25, 0.5, 1.0].map(part), [128, 128, 128, 252, 252]);
+        assert_eq!(longest(200_000_000, 0.0), longest(200_000_000, 1.0));
     }
 }
