@@ -100,7 +100,8 @@ impl Idle {
             _ => self.count_first(id, times),
         }
         if self.is_ordered {
-            self.order.extend(std::iter::repeat_n(id, times as usize));
+            self.order.push(id);
+            self.order.extend(std::iter::repeat_n(id, times.saturating_sub(1) as usize));
         }
     }
 

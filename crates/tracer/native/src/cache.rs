@@ -38,6 +38,27 @@ pub(crate) struct Block {
 
 const _: () = assert!(size_of::<Block>() == 64);
 
+impl Block {
+    /// A block that was read, whose template it keeps.
+    pub(crate) fn new(live: &'static LiveBlock, plan: &mut plan::Plan) -> Block {
+        let special = match plan.end {
+            plan::End::Special(special) => Some(special),
+            _ => None,
+        };
+        let template: &'static Template = Box::leak(Box::new(std::mem::take(&mut plan.template)));
+        Block {
+            live,
+            template,
+            plain: template.plain,
+            id: live.id,
+            len: live.len,
+            slots: template.slots,
+            is_plain: template.is_plain(),
+            special,
+        }
+    }
+}
+
 /// What is known of a block besides.
 #[derive(Default)]
 struct Code2 {
@@ -193,22 +214,7 @@ impl Cache {
         let live = (self.intern)(plan.codes.clone());
         let id = live.id.0;
         if id as usize == self.blocks.len() {
-            let special = match plan.end {
-                plan::End::Special(special) => Some(special),
-                _ => None,
-            };
-            let template: &'static Template =
-                Box::leak(Box::new(std::mem::take(&mut plan.template)));
-            self.blocks.push(Block {
-                live,
-                template,
-                plain: template.plain,
-                id: live.id,
-                len: live.len,
-                slots: template.slots,
-                is_plain: template.is_plain(),
-                special,
-            });
+            self.blocks.push(Block::new(live, &mut plan));
             self.codes.push(Code2::default());
         }
         id

@@ -148,6 +148,8 @@ impl Teller {
         };
         let instructions = self.idle.count_all(whole, &self.lens);
         if self.idle.is_ordered() {
+            // What was told with its addresses since the listener idles ran before.
+            self.tell_order();
             self.listener.passed(whole);
         }
         let longest =
@@ -295,9 +297,11 @@ impl Teller {
     #[inline]
     fn pass_again(&mut self, block: Block, ids: &[BlockId], values: &[u64], fs: u64) -> usize {
         let len = u64::from(block.len);
-        let most = ids.len().min(self.idle.left().div_ceil(len.max(1)) as usize);
-        let alike = ids.get(1..most).unwrap_or_default().iter().take_while(|id| **id == block.id);
-        let mut times = 1 + alike.count();
+        // Most blocks are no loops of one block, and a division takes longer than all else here.
+        let mut times = match ids.get(1) == Some(&block.id) {
+            true => self.times_alike(len, ids),
+            false => 1,
+        };
         if self.hears_lines {
             times = self.touch_again(block, times, values, fs);
         }
@@ -309,6 +313,14 @@ impl Teller {
             self.wake();
         }
         times
+    }
+
+    /// How often a block of so many instructions runs in a row, until the listener wakes.
+    #[inline]
+    fn times_alike(&self, len: u64, ids: &[BlockId]) -> usize {
+        let most = ids.len().min(self.idle.left().div_ceil(len.max(1)) as usize);
+        let again = ids.get(1..most).unwrap_or_default();
+        1 + again.iter().take_while(|id| Some(*id) == ids.first()).count()
     }
 
     /// Puts down what so many runs of a block touched, given the values from the first run's on; how
@@ -366,3 +378,6 @@ impl Teller {
         self.listener.ended();
     }
 }
+
+#[cfg(test)]
+mod tests;
