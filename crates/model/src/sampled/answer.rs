@@ -90,7 +90,10 @@ impl SampledCore {
         if matches!(self.phase, Phase::Certain | Phase::Forked) || self.in_stratum == 0 {
             return;
         }
-        let so_far = self.so_far();
+        let mut so_far = self.so_far();
+        if let Some(came) = &self.came_before {
+            so_far.join(came);
+        }
         let before = self.strata.last_mut().filter(|_| self.stratum.is_skipped);
         match (&self.window, before) {
             (Some(window), _) => self.strata.push(window.clone().within(so_far)),

@@ -99,8 +99,9 @@ pub struct SampledCore {
     stratum_from: Features,
     window_from: Features,
     counts_from: Counts,
-    /// What this stratum showed, until it is over.
+    /// What this stratum showed, until it is over; and what is part of it but ran before it was laid out.
     window: Option<Observed>,
+    came_before: Option<Observed>,
     strata: Vec<Observed>,
     /// How long warming must be, in times of what it began with, and what longer warming shows.
     warmth: Warmth,
@@ -180,6 +181,7 @@ impl SampledCore {
             window_from: Features::default(),
             counts_from: Counts::default(),
             window: None,
+            came_before: None,
             strata: Vec::new(),
             warmth: Warmth::new(),
             warm_at_first: plan.warm_instructions,
@@ -293,7 +295,10 @@ impl SampledCore {
         };
         self.usual_cycles += cycles;
         match self.phase {
-            Phase::Certain | Phase::Prime | Phase::Measure => block.met = self.windows as u32 + 1,
+            Phase::Certain => block.met = self.windows as u32 + 1,
+            Phase::Prime | Phase::Measure => {
+                self.surprise.time(&mut block.met, self.windows, cycles);
+            }
             _ => self.surprise.count(block.met, cycles),
         }
     }
@@ -450,6 +455,7 @@ impl CoreListener for SampledCore {
         self.certain = None;
         (self.instructions, self.in_stratum, self.turns_at) = (0, 0, 0);
         (self.window, self.recalled, self.before) = (None, None, None);
+        self.came_before = None;
         self.fixed = (0, [0; STATIC]);
         self.unseen = 0.0;
         self.inherited = self.runs();

@@ -200,13 +200,22 @@ impl SampledCore {
         if let Some(window) = &self.window {
             self.surprise.saw(&window.window, self.windows);
         }
+        self.part_from_new_code();
     }
 
     /// The stratum as far as it came, without its window.
     pub(super) fn so_far(&self) -> Observed {
-        let stretch = rates(&self.features(), &self.stratum_from);
         Observed {
             stands_for: self.in_stratum.max(1) as f64,
+            ..self.stretch(&self.stratum_from, &self.features())
+        }
+    }
+
+    /// What ran from here to there.
+    pub(super) fn stretch(&self, from: &Features, to: &Features) -> Observed {
+        let stretch = rates(to, from);
+        Observed {
+            stands_for: (to[0] - from[0]).max(1.0),
             timed: 0.0,
             known: match (self.stratum.is_skipped, self.reaching.is_on()) {
                 (false, _) => Known::All,
@@ -220,10 +229,15 @@ impl SampledCore {
     }
 
     pub(super) fn end_stratum(&mut self) {
+        self.end_stratum_with(self.so_far());
+    }
+
+    /// The stratum is over, and this is what ran of it.
+    pub(super) fn end_stratum_with(&mut self, part: Observed) {
         let Some(window) = self.window.take() else { return };
-        let mut observed = window.within(self.so_far());
+        let mut observed = window.within(self.with_what_came(part));
         if self.stratum.is_skipped && !self.stratum.is_long {
-            self.warmth.stood_for(self.in_stratum);
+            self.warmth.stood_for(observed.stands_for as u64);
         }
         let (events, latency) = (self.prior.from_memory, self.prior.memory_cycles);
         let waits = events.waits(latency, |event| observed.rate(event));

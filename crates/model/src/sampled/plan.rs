@@ -38,7 +38,7 @@ impl Default for Plan {
     }
 }
 
-/// A stratum is never more than one part in so many of what ran before it: no window may come to
+/// A stratum is hardly ever more than one part in so many of what ran before it: no window may come to
 /// speak for too much, or a few heavy ones would decide everything, and how far they are off could
 /// not be told from so few.
 const STRATA_LEAST: u64 = 128;
@@ -46,24 +46,24 @@ const STRATA_LEAST: u64 = 128;
 /// slow as the rest would alone make its interval too wide. It was four times as many before windows
 /// came at once where code is new: of ten short programs none needed more than half of those.
 const DENSER: f64 = 2.0;
-/// The part of what is allowed from which on a run is not calm at all.
-const USED_MUCH: f64 = 0.5;
+/// In a calm one so much fewer.
+const CALM: f64 = 0.5;
 /// Instructions that are a short run.
 const SHORT: f64 = 50e6;
 
 /// How long a stratum may be after so many instructions, given how much of what the error asked for
 /// allows the windows so far have used up. A run that has used little is calm: a window of it that is
-/// four times as slow as the rest would not make its interval too wide. What comes next may be less calm:
-/// windows as many as what they used up, squared, would do while nothing changes, and a few of a chess
-/// program's, where it began to think, then stood for too much.
+/// four times as slow as the rest would not make its interval too wide, and windows as many as what they
+/// used up, squared, would do. That is so while nothing changes, so there are never fewer than one part
+/// in 64 asks for: what new code or new misses bring is met at once, a change without either is not.
 ///
 /// ```text
 /// part of what ran:  1/256 until 50 million, then as √n, 1/128 from 200 million on
-/// of a calm run:     1/128 throughout
+/// of a calm run:     1/64 throughout
 /// ```
 pub(super) fn longest(instructions: u64, used: f64) -> u64 {
     let denser = DENSER * (SHORT / instructions.max(1) as f64).sqrt();
-    let denser = denser.min(DENSER * used / USED_MUCH).clamp(1.0, DENSER);
+    let denser = denser.clamp(1.0, DENSER).min((DENSER * used * used).max(CALM));
     (instructions as f64 / (STRATA_LEAST as f64 * denser)) as u64
 }
 
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn strata_of_a_calm_run_are_longer() {
         let part = |used| 51_200_000 / longest(51_200_000, used);
-        assert_eq!([0.0, 0.125, 0.25, 0.5, 1.0].map(part), [128, 128, 128, 252, 252]);
-        assert_eq!(longest(200_000_000, 0.0), longest(200_000_000, 1.0));
+        assert_eq!([0.0, 0.25, 0.5, 0.625, 0.75, 1.0].map(part), [64, 64, 64, 100, 144, 252]);
+        assert_eq!(longest(200_000_000, 0.0), 2 * longest(200_000_000, 1.0));
     }
 }

@@ -5,15 +5,18 @@
 //! such a place or behind it. A run that hears of what it skips notices, and has windows there at once:
 //!
 //! ```text
-//! lines from memory   ____________________________.-''''''''''''''''''|_______
-//! strata              |.....M......|...M..........|.M.|..M|.M.|...M......M....|
-//!                                   noticed here: ^  short ones
+//! lines from memory   ________________________.-'''''''''''''''''''''''''|_______
+//! strata              |.....M......|...M......|.....M.|..M|.M.|...M......M....|
+//!                                   it began ^   ^ noticed
 //! ```
 //!
-//! What lies before has its window, or joins the stratum before it.
+//! What lies before has its window, or joins the stratum before it. What ran from where it began is part
+//! of the first of the short strata, which is like it: as the end of the one before it stood for less
+//! than there was of it.
 
 use super::features::{Features, USUAL};
 use super::novelty::Novelty;
+use super::observed::Observed;
 use super::plan::{JUDGED_FROM, shortest_skipped};
 use super::{Phase, SampledCore};
 
@@ -26,14 +29,17 @@ const FAR_MORE: f64 = 2.0;
 const WORTH: f64 = 1.0 / 16.0;
 /// Instructions between two looks.
 const LOOK_EVERY: f64 = 8_192.0;
+/// What ran since it was last looked is new code if so much of it is.
+const MOSTLY: f64 = 0.5;
 /// Strata that are short after that, as long as nothing else is noticed.
 const SHORT_STRATA: u32 = 4;
 
 /// What is needed to notice.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Surprise {
-    /// What was counted when it was last looked.
+    /// What was counted when it was last looked, and when nothing was more than usual yet.
     looked: Features,
+    since: Features,
     /// The most of what is looked at that a window showed, an instruction.
     most: [f64; LOOKED_AT.len()],
     /// How many more than that there were, in a row.
@@ -51,6 +57,12 @@ impl Surprise {
         self.novelty.count(met, cycles);
     }
 
+    /// A block is timed for a window, for about so many cycles.
+    #[inline]
+    pub(super) fn time(&mut self, met: &mut u32, windows: u64, cycles: f64) {
+        self.novelty.time(met, windows, cycles);
+    }
+
     /// A window, the so manieth, showed this, an instruction.
     pub(super) fn saw(&mut self, window: &Features, windows: u64) {
         self.novelty.measured(windows);
@@ -61,7 +73,7 @@ impl Surprise {
 
     /// What is heard of begins here.
     pub(super) fn begin(&mut self, now: Features) {
-        (self.looked, self.more) = (now, [0.0; LOOKED_AT.len()]);
+        (self.looked, self.since, self.more) = (now, now, [0.0; LOOKED_AT.len()]);
         self.novelty.begin(now[USUAL]);
     }
 
@@ -95,35 +107,85 @@ impl SampledCore {
             return;
         }
         let worth = WORTH * self.plan.error * self.usual_cycles;
-        let is_new = self.surprise.novelty.more(self.usual_cycles) > worth;
-        let hears = self.reaching.is_on();
-        let more = self.surprise.more(self.features());
-        let misses = hears && more * self.prior.memory_cycles > worth;
-        if !is_new && !misses {
-            return;
+        let new = self.surprise.novelty.more(self.usual_cycles);
+        let lines = self.surprise.more(self.features());
+        let misses = if self.reaching.is_on() { lines * self.prior.memory_cycles } else { 0.0 };
+        let more = new.max(misses);
+        if more <= 0.0 {
+            self.surprise.since = self.surprise.looked;
         }
-        self.surprise.short = SHORT_STRATA;
-        // How long strata may be from here on is to be seen from those.
-        self.fit_at = self.fit_at.min(self.strata.len() + SHORT_STRATA as usize);
+        if more > worth {
+            self.begin_where_it_began();
+        }
+    }
+
+    /// The stratum ended where there began to be more than usual of something, and short ones follow.
+    fn begin_where_it_began(&mut self) {
+        self.look_closely();
         self.refresh_lines();
+        let since = self.surprise.since;
+        let came = self.stretch(&since, &self.features());
+        let before = self.stretch(&self.stratum_from, &since);
         if self.window.is_some() {
-            self.end_stratum();
+            self.end_stratum_with(before);
         } else {
-            self.join_stratum();
+            self.join_before(before);
         }
         self.begin_stratum();
+        self.came_before = Some(came);
+    }
+
+    /// The strata that follow are short. How long they may be after that is to be seen from those.
+    fn look_closely(&mut self) {
+        self.surprise.short = SHORT_STRATA;
+        self.fit_at = self.fit_at.min(self.strata.len() + SHORT_STRATA as usize);
     }
 
     /// What ran of a stratum without a window is the end of the one before.
-    fn join_stratum(&mut self) {
-        let part = self.so_far();
+    fn join_before(&mut self, part: Observed) {
+        let part = self.with_what_came(part);
         if !self.stratum.is_long {
-            self.warmth.stood_for(self.in_stratum);
+            self.warmth.stood_for(part.stands_for as u64);
         }
         match self.strata.last_mut() {
             Some(before) => before.join(&part),
             None => self.strata.push(part),
         }
+    }
+
+    /// A stratum with what is part of it though it ran before the stratum was laid out.
+    pub(super) fn with_what_came(&mut self, mut part: Observed) -> Observed {
+        if let Some(came) = self.came_before.take() {
+            part.join(&came);
+        }
+        part
+    }
+
+    /// A window is over. If what it timed is code that none of late had met, it speaks for that alone:
+    /// what ran of its stratum before is the end of the one before, and the stratum ends here.
+    ///
+    /// ```text
+    /// code          aaaaaaaaaaaaaaaaaaaaaaaabbbbbbbbbbbb
+    /// strata        ...M..........|.........|.M|.M|.M|.M
+    ///                              'joined-'
+    /// ```
+    pub(super) fn part_from_new_code(&mut self) {
+        let is_of_new = self.surprise.novelty.is_of_new();
+        if !is_of_new || !self.stratum.is_skipped {
+            return;
+        }
+        // Where it began is known only as well as it was looked.
+        let since = self.surprise.since;
+        let more = self.surprise.novelty.more(self.usual_cycles);
+        let is_new_since = more > MOSTLY * (self.window_from[USUAL] - since[USUAL]);
+        let began = if is_new_since { since } else { self.window_from };
+        self.look_closely();
+        if began[0] > self.stratum_from[0] {
+            self.join_before(self.stretch(&self.stratum_from, &began));
+            self.in_stratum = (self.instructions as f64 - began[0]) as u64;
+            self.stratum_from = began;
+        }
+        self.stratum.length = self.in_stratum;
     }
 
     /// How long the next stratum is to be.
