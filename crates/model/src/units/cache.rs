@@ -260,17 +260,13 @@ impl<V: Copy + Default> Cache<V> {
         self.orders.get(set).into_iter().for_each(bring);
     }
 
-    /// Reads what a use of a number will need, the place of the one that leaves for it included: where
-    /// it is not in the host's caches, it is on its way then. What is returned means nothing.
+    /// The same with the values of its set, one of which leaves for a number that is not there.
     #[inline]
-    pub(super) fn approach(&self, number: u64) -> u64 {
+    pub(super) fn bring_all(&self, number: u64) {
+        self.bring(number);
         let set = self.set(number);
-        let tags = &self.tags[set * self.ways..][..self.ways];
-        let both = tags.first().zip(tags.last()).map_or(0, |(first, last)| first ^ last);
-        let Some(order) = self.orders.get(set) else { return both };
-        let oldest = (order >> (4 * (self.ways - 1))) as usize & 15;
-        std::hint::black_box(self.values[set * self.ways + oldest]);
-        both ^ order
+        let values = self.values.get(set * self.ways..(set + 1) * self.ways).unwrap_or_default();
+        values.iter().step_by(HOST_LINE).for_each(bring);
     }
 
     /// Finds a number and leaves the order alone.

@@ -52,6 +52,9 @@ pub struct Memory {
     next_line: bool,
     /// Lines that were guessed for something that nobody follows, and not asked for yet.
     guessed: Box<[u64; GUESSED]>,
+    /// How far ahead of a line that was told far from anything timed its stream asked for another, last;
+    /// 0 if it did not.
+    far_ahead: u64,
     code_next_line: bool,
     line_shift: u32,
     page_lines: u64,
@@ -65,7 +68,7 @@ pub struct Memory {
     pub counts: MemoryCounts,
 }
 
-/// Lines whose tags are asked for together.
+/// Lines that the host brings together.
 const TOGETHER: usize = 16;
 /// Guesses that are remembered while nobody follows what is touched; a power of two, and less than first
 /// levels hold.
@@ -130,6 +133,7 @@ impl Memory {
             streams: prefetch.l2_stream.then(|| StreamPrefetcher::new(reach, page_lines)),
             next_line: prefetch.l1_next_line,
             guessed: Box::new([NO_LINE; GUESSED]),
+            far_ahead: 0,
             code_next_line: prefetch.code_next_line,
             line_shift: line_bytes.trailing_zeros(),
             page_lines,
@@ -348,8 +352,8 @@ impl Memory {
             self.beyond::<false>(line, 0)
         };
         self.fill_l1d(line, Line::new(ready, is_store, false));
-        if self.next_line && (line + 1) & (self.page_lines - 1) != 0 {
-            self.guess_l1d::<TIMED>(line + 1, at);
+        if let Some(next) = self.guess_of(line) {
+            self.guess_l1d::<TIMED>(next, at);
         }
         Outcome {
             cycles: ready.saturating_sub(at) as u32,
@@ -375,9 +379,9 @@ impl Memory {
             return;
         }
         self.beyond::<false>(line, 0);
-        if self.next_line && (line + 1) & (self.page_lines - 1) != 0 {
-            self.guessed[(line + 1) as usize % GUESSED] = line + 1;
-            self.beyond::<false>(line + 1, 0);
+        if let Some(next) = self.guess_of(line) {
+            self.guessed[next as usize % GUESSED] = next;
+            self.beyond::<false>(next, 0);
         }
     }
 
@@ -407,18 +411,33 @@ impl Memory {
         TABLES + (address >> self.page_shift >> (self.line_shift - ENTRY_SHIFT))
     }
 
-    /// The same of many, in order. The outer caches' tags are more than the host's near caches hold:
-    /// those of a few lines are asked for together, so that it waits for all of them once.
-    pub fn refresh_all(&mut self, addresses: &[u64]) {
-        for few in addresses.chunks(TOGETHER) {
-            let approached = few.iter().fold(0, |sum, address| {
-                let line = address >> self.line_shift;
-                let last = self.l3.as_ref().map_or(0, |l3| l3.approach(line));
-                sum ^ last ^ self.l2.approach(line)
-            });
-            std::hint::black_box(approached);
-            few.iter().for_each(|&address| self.refresh(address));
+    /// The line that the first level guesses beside one that it lacks, if it does.
+    #[inline]
+    fn guess_of(&self, line: u64) -> Option<u64> {
+        (self.next_line && (line + 1) & (self.page_lines - 1) != 0).then_some(line + 1)
+    }
+
+    /// The host brings what the outer caches know of an address, and of what is guessed beside it.
+    #[inline]
+    fn bring_outer(&self, address: u64) {
+        let line = address >> self.line_shift;
+        for line in std::iter::once(line).chain(self.guess_of(line)) {
+            self.l2.bring_all(line);
+            self.l3.iter().for_each(|l3| l3.bring_all(line));
         }
+    }
+
+    /// The same of many, in order. The outer caches are more than the host's near ones hold: what they
+    /// know of the next few lines is on its way meanwhile.
+    pub fn refresh_all(&mut self, addresses: &[u64]) {
+        few_ahead(
+            addresses,
+            self,
+            |memory, &address| memory.bring_outer(address),
+            |memory, &address| {
+                memory.refresh(address);
+            },
+        );
     }
 
     fn fill_l1d(&mut self, line: u64, state: Line) {
@@ -553,6 +572,24 @@ impl Memory {
         }
         self.counts.prefetches_l2 += 1;
         Some(self.beyond_l2::<TIMED>(line, at, true).1)
+    }
+}
+
+/// Does something with each of many, in order, and before that something with each of the next few.
+#[inline]
+fn few_ahead<A, T>(
+    all: &[T],
+    with: &mut A,
+    bring: impl Fn(&A, &T),
+    mut do_it: impl FnMut(&mut A, &T),
+) {
+    let mut chunks = all.chunks(TOGETHER);
+    let first = chunks.next().unwrap_or_default();
+    first.iter().for_each(|one| bring(with, one));
+    let nexts = chunks.map(Some).chain([None]);
+    for (few, next) in all.chunks(TOGETHER).zip(nexts) {
+        next.into_iter().flatten().for_each(|one| bring(with, one));
+        few.iter().for_each(|one| do_it(with, one));
     }
 }
 

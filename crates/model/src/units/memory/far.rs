@@ -4,7 +4,7 @@
 //! would have of them it is told at once, when something is about to be timed. Whether memory has to
 //! bring a line before it is asked for follows from the streams of those that it brings.
 
-use super::{GUESSED, Line, Memory, NO_LINE, TABLES, TOGETHER};
+use super::{GUESSED, Line, Memory, NO_LINE, TABLES, few_ahead};
 
 impl Memory {
     /// How many of the lines told last the second level can have kept some of: twice what it holds,
@@ -49,8 +49,11 @@ impl Memory {
     /// Data at these addresses is about to be used: the host brings what the last level knows of it.
     #[inline]
     pub(crate) fn approach(&self, addresses: &[u64]) {
-        if let Some(l3) = &self.l3 {
-            addresses.iter().for_each(|address| l3.bring(address >> self.line_shift));
+        let Some(l3) = &self.l3 else { return };
+        for address in addresses {
+            let line = address >> self.line_shift;
+            l3.bring(line);
+            self.guess_of(line).into_iter().for_each(|next| l3.bring(next));
         }
     }
 
@@ -69,11 +72,24 @@ impl Memory {
 
     /// Lines reach the last level, in order.
     pub(crate) fn reach_last(&mut self, lines: &[u64]) {
-        for few in lines.chunks(TOGETHER) {
-            if let Some(l3) = &self.l3 {
-                std::hint::black_box(few.iter().fold(0, |sum, &line| sum ^ l3.approach(line)));
-            }
-            few.iter().for_each(|&line| self.reach_last_with(line));
+        few_ahead(
+            lines,
+            self,
+            |memory, &line| memory.bring_last(line),
+            |memory, &line| {
+                memory.reach_last_with(line);
+            },
+        );
+    }
+
+    /// The host brings what the last level knows of a line, and of the one that its stream would ask for,
+    /// were it as far ahead as with the line before. Where that is wrong nothing is lost but the bringing.
+    #[inline]
+    fn bring_last(&self, line: u64) {
+        let Some(l3) = &self.l3 else { return };
+        l3.bring_all(line);
+        if self.far_ahead != 0 {
+            l3.bring_all(line.wrapping_add(self.far_ahead));
         }
     }
 
@@ -91,6 +107,7 @@ impl Memory {
         // Streams do not hear of tables.
         let streams = self.streams.as_mut().filter(|_| line < TABLES);
         let (is_foreseen, run) = streams.map_or((false, None), |streams| streams.foresees(line));
+        self.far_ahead = run.as_ref().map_or(0, |run| run.first.wrapping_sub(line));
         if !was_guess {
             self.counts.l3_misses += u64::from(!is_foreseen);
             self.counts.memory_reads += 1;
