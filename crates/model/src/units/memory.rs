@@ -7,6 +7,8 @@
 mod code;
 mod far;
 mod line;
+mod near;
+mod outer;
 mod told;
 
 pub use line::Line;
@@ -68,8 +70,6 @@ pub struct Memory {
     pub counts: MemoryCounts,
 }
 
-/// Lines that the host brings together.
-const TOGETHER: usize = 16;
 /// Guesses that are remembered while nobody follows what is touched; a power of two, and less than first
 /// levels hold.
 const GUESSED: usize = 256;
@@ -365,46 +365,6 @@ impl Memory {
         }
     }
 
-    /// A line is touched by something that nobody follows: it reaches the levels beyond the first as
-    /// a miss would.
-    ///
-    /// So does the next one, where the first level would have guessed it; who then asks for that finds
-    /// it in the first level, and the others do not hear of it again. A walk down columns never asks:
-    /// outer levels that had not heard of its guesses kept twice as much of what it comes back to.
-    pub fn refresh(&mut self, address: u64) {
-        let line = address >> self.line_shift;
-        let slot = &mut self.guessed[line as usize % GUESSED];
-        if *slot == line {
-            *slot = NO_LINE;
-            return;
-        }
-        self.beyond::<false>(line, 0);
-        if let Some(next) = self.guess_of(line) {
-            self.guessed[next as usize % GUESSED] = next;
-            self.beyond::<false>(next, 0);
-        }
-    }
-
-    /// The page of code that an address lies in is used by something that nobody follows.
-    #[inline]
-    pub fn refresh_code_page(&mut self, address: u64) {
-        if self.itlb.refresh(address) {
-            self.walk::<false>(address, 0, 0);
-        }
-    }
-
-    /// The page of data that an address lies in is used by something that nobody follows.
-    ///
-    /// What translation lacks is read from the page table, no more and no less: a table's lines that
-    /// are not there when a window comes would be waited for there alone, and those of pages that
-    /// translation holds leave the caches in truth, however often the pages are used.
-    #[inline]
-    pub fn refresh_data_page(&mut self, address: u64) {
-        if self.dtlb.refresh(address) {
-            self.walk::<false>(address, 0, 0);
-        }
-    }
-
     /// The line that holds the last table's entry for an address.
     #[inline]
     fn table_line(&self, address: u64) -> u64 {
@@ -415,29 +375,6 @@ impl Memory {
     #[inline]
     fn guess_of(&self, line: u64) -> Option<u64> {
         (self.next_line && (line + 1) & (self.page_lines - 1) != 0).then_some(line + 1)
-    }
-
-    /// The host brings what the outer caches know of an address, and of what is guessed beside it.
-    #[inline]
-    fn bring_outer(&self, address: u64) {
-        let line = address >> self.line_shift;
-        for line in std::iter::once(line).chain(self.guess_of(line)) {
-            self.l2.bring_all(line);
-            self.l3.iter().for_each(|l3| l3.bring_all(line));
-        }
-    }
-
-    /// The same of many, in order. The outer caches are more than the host's near ones hold: what they
-    /// know of the next few lines is on its way meanwhile.
-    pub fn refresh_all(&mut self, addresses: &[u64]) {
-        few_ahead(
-            addresses,
-            self,
-            |memory, &address| memory.bring_outer(address),
-            |memory, &address| {
-                memory.refresh(address);
-            },
-        );
     }
 
     fn fill_l1d(&mut self, line: u64, state: Line) {
@@ -474,122 +411,6 @@ impl Memory {
         self.counts.prefetches_l1 += 1;
         let (ready, _) = self.beyond::<TIMED>(line, at);
         self.fill_l1d(line, Line::new(ready, false, true));
-    }
-
-    /// Brings a line from behind the first level: when it is there, and whence.
-    fn beyond<const TIMED: bool>(&mut self, line: u64, at: u64) -> (u64, Level) {
-        let run = self.streams.as_mut().and_then(|streams| streams.observe(line));
-        let found = match self.l2.touch(line) {
-            Some(state) => {
-                let guessed = state.ask();
-                self.counts.prefetches_useful += u64::from(guessed);
-                let ready = if TIMED { state.ready().max(at + self.l2_cycles) } else { 0 };
-                (ready, Level::L2)
-            }
-            None => self.beyond_l2::<TIMED>(line, at, false),
-        };
-        if let Some(run) = run {
-            for line in run.lines() {
-                let level = self.guess_l2::<TIMED>(line, at);
-                if let (Some(level), Some(streams)) = (level, &mut self.streams) {
-                    streams.answered(level == Level::Memory);
-                }
-            }
-        }
-        found
-    }
-
-    /// Brings a line from behind the second level.
-    fn beyond_l2<const TIMED: bool>(&mut self, line: u64, at: u64, is_guess: bool) -> (u64, Level) {
-        self.counts.l2_misses += u64::from(!is_guess);
-        let start = if TIMED { self.l2_misses.admit(at) } else { 0 };
-        let found = self.l3.as_mut().and_then(|l3| l3.touch(line)).map(|state| state.ready());
-        let has_l3 = self.l3.is_some();
-        self.counts.l3 += u64::from(has_l3 && !is_guess);
-        let (ready, level) = match found {
-            Some(there) if TIMED => (there.max(self.l3_answers(start)), Level::L3),
-            Some(_) => (0, Level::L3),
-            None => {
-                self.counts.l3_misses += u64::from(has_l3 && !is_guess);
-                self.counts.memory_reads += 1;
-                let ready = if TIMED { self.memory_answers(start) } else { 0 };
-                (ready, Level::Memory)
-            }
-        };
-        let ready = if TIMED { ready } else { 0 };
-        if TIMED {
-            self.l2_misses.hold(start, ready);
-        }
-        if found.is_none() {
-            self.fill_l3(line, ready);
-        }
-        let state = Line::new(ready, false, is_guess);
-        if let Some((left, was)) = self.l2.insert(line, state) {
-            self.counts.prefetches_useless += u64::from(was.is_guess());
-            self.leave_l2(left, was);
-        }
-        (ready, level)
-    }
-
-    /// When a line that the third level has is there.
-    fn l3_answers(&mut self, at: u64) -> u64 {
-        let start = self.l3_channel.as_mut().map_or(at, |channel| channel.book(at));
-        start + self.l3_cycles
-    }
-
-    /// When a line asked of memory at a time is there.
-    fn memory_answers(&mut self, at: u64) -> u64 {
-        let start = self.l3_misses.as_mut().map_or(at, |misses| misses.admit(at));
-        let ready = self.channel.book(start) + self.memory_cycles;
-        if let Some(misses) = &mut self.l3_misses {
-            misses.hold(start, ready);
-        }
-        ready
-    }
-
-    fn fill_l3(&mut self, line: u64, ready: u64) {
-        let state = Line::new(ready, false, false);
-        let left = self.l3.as_mut().and_then(|l3| l3.insert(line, state));
-        self.counts.writebacks_memory += u64::from(left.is_some_and(|(_, was)| was.is_dirty()));
-    }
-
-    /// A line leaves the second level: what was written goes to the third, or to memory if that
-    /// has let go of the line already.
-    fn leave_l2(&mut self, line: u64, was: Line) {
-        if !was.is_dirty() {
-            return;
-        }
-        match self.l3.as_mut().and_then(|l3| l3.peek_mut(line)) {
-            Some(below) => below.write(true),
-            None => self.counts.writebacks_memory += 1,
-        }
-    }
-
-    /// Fetches a line that the second level lacks: whence it comes.
-    fn guess_l2<const TIMED: bool>(&mut self, line: u64, at: u64) -> Option<Level> {
-        if self.l2.peek(line).is_some() {
-            return None;
-        }
-        self.counts.prefetches_l2 += 1;
-        Some(self.beyond_l2::<TIMED>(line, at, true).1)
-    }
-}
-
-/// Does something with each of many, in order, and before that something with each of the next few.
-#[inline]
-fn few_ahead<A, T>(
-    all: &[T],
-    with: &mut A,
-    bring: impl Fn(&A, &T),
-    mut do_it: impl FnMut(&mut A, &T),
-) {
-    let mut chunks = all.chunks(TOGETHER);
-    let first = chunks.next().unwrap_or_default();
-    first.iter().for_each(|one| bring(with, one));
-    let nexts = chunks.map(Some).chain([None]);
-    for (few, next) in all.chunks(TOGETHER).zip(nexts) {
-        next.into_iter().flatten().for_each(|one| bring(with, one));
-        few.iter().for_each(|one| do_it(with, one));
     }
 }
 

@@ -4,7 +4,8 @@
 //! would have of them it is told at once, when something is about to be timed. Whether memory has to
 //! bring a line before it is asked for follows from the streams of those that it brings.
 
-use super::{GUESSED, Line, Memory, NO_LINE, TABLES, few_ahead};
+use super::near::few_ahead;
+use super::{GUESSED, Line, Memory, NO_LINE, TABLES};
 
 impl Memory {
     /// How many of the lines told last the second level can have kept some of: twice what it holds,
@@ -26,10 +27,7 @@ impl Memory {
             *slot = NO_LINE;
             return (None, None);
         }
-        let next = line + 1;
-        if next & (self.page_lines - 1) == 0 {
-            return (Some(line), None);
-        }
+        let Some(next) = self.guess_of(line) else { return (Some(line), None) };
         self.guessed[next as usize % GUESSED] = next;
         (Some(line), Some(next))
     }
