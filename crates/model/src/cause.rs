@@ -20,11 +20,11 @@ pub enum Cause {
     Fetch,
     /// A load that hit the first-level cache.
     L1d,
-    /// A load served by the second level.
+    /// A load served by the second level, or that waited for a line on its way from there.
     L2,
-    /// A load served by the third level.
+    /// The same of the third level.
     L3,
-    /// A load served by memory.
+    /// The same of memory.
     Memory,
     /// A load that hit its cache after a TLB miss.
     DataTlb,
@@ -88,9 +88,9 @@ impl Cause {
         }
     }
 
-    /// What a load is busy with.
-    pub(crate) fn of_load(level: Level, translated: bool, forwarded: bool) -> Cause {
-        match level {
+    /// What a load is busy with that waits for something from a level.
+    pub(crate) fn of_load(from: Level, translated: bool, forwarded: bool) -> Cause {
+        match from {
             _ if forwarded => Cause::Forward,
             Level::L1 if translated => Cause::DataTlb,
             Level::L1 => Cause::L1d,

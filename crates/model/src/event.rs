@@ -118,9 +118,9 @@ events! {
     StallCodeTlb = "stall-code-tlb-cycles", "Stalls while the window was empty and a fetch was translated.";
     StallFetch = "stall-fetch-cycles", "Stalls while the window was empty for another reason of the front end.";
     StallL1d = "stall-l1d-cycles", "Stalls on a load that hit the first-level cache.";
-    StallL2 = "stall-l2-cycles", "Stalls on a load served by the second level.";
-    StallL3 = "stall-l3-cycles", "Stalls on a load served by the third level.";
-    StallMemory = "stall-memory-cycles", "Stalls on a load served by memory.";
+    StallL2 = "stall-l2-cycles", "Stalls on a load served by the second level, or by a line on its way from there.";
+    StallL3 = "stall-l3-cycles", "Stalls on a load served by the third level, or by a line on its way from there.";
+    StallMemory = "stall-memory-cycles", "Stalls on a load served by memory, or by a line on its way from there.";
     StallDataTlb = "stall-data-tlb-cycles", "Stalls on a load that hit its cache after a TLB miss.";
     StallForward = "stall-forward-cycles", "Stalls on a load that waited for an older store, or had overtaken one and was done again.";
     StallStore = "stall-store-cycles", "Stalls while the window was empty because the store queue was full.";

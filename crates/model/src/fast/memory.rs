@@ -165,7 +165,7 @@ impl<W: Watcher> Engine<W> {
         let translated = outcome.translation.missed_l1;
         Found {
             completed,
-            cause: Cause::of_load(outcome.level, translated, store != NOBODY),
+            cause: Cause::of_load(outcome.from, translated, store != NOBODY),
             miss_cycles: over as u32,
             translation_cycles: outcome.translation.cycles.min(over as u32),
             address: Some(piece.address),

@@ -57,6 +57,8 @@ pub(super) struct Entry {
     pub(super) store: u64,
     pub(super) cause: Cause,
     pub(super) level: Level,
+    /// Whence what it waited for came.
+    pub(super) from: Level,
     pub(super) miss_cycles: u32,
     pub(super) translation_cycles: u32,
     pub(super) missed_tlb: bool,
@@ -116,6 +118,7 @@ impl Default for Entry {
             store: NOBODY,
             cause: Cause::Integer,
             level: Level::L1,
+            from: Level::L1,
             miss_cycles: 0,
             translation_cycles: 0,
             missed_tlb: false,

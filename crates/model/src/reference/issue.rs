@@ -29,6 +29,7 @@ struct Asked {
     /// When its data is there, as far as the cache goes.
     done: u64,
     level: Level,
+    from: Level,
     missed_tlb: bool,
     /// Cycles beyond a hit; of them, those of the translation.
     over: u64,
@@ -241,8 +242,9 @@ impl<W: Watcher> ReferenceCore<W> {
             let entry = self.at_mut(sequence);
             if k == 0 || done > completed {
                 completed = done;
-                entry.cause = Cause::of_load(asked.level, asked.missed_tlb, store != NOBODY);
+                entry.cause = Cause::of_load(asked.from, asked.missed_tlb, store != NOBODY);
                 entry.level = asked.level;
+                entry.from = asked.from;
                 entry.miss_cycles = asked.over as u32;
                 entry.translation_cycles = asked.translation_cycles.min(asked.over as u32);
                 entry.store = store;
@@ -266,6 +268,7 @@ impl<W: Watcher> ReferenceCore<W> {
             return Asked {
                 done: (at + hit + extra).max(entry.arrived),
                 level: entry.level,
+                from: entry.from,
                 missed_tlb: entry.missed_tlb,
                 over: u64::from(entry.miss_cycles),
                 translation_cycles: entry.translation_cycles,
@@ -282,6 +285,7 @@ impl<W: Watcher> ReferenceCore<W> {
         Asked {
             done: at + hit + over + extra,
             level: outcome.level,
+            from: outcome.from,
             missed_tlb: outcome.translation.missed_l1,
             over,
             translation_cycles: outcome.translation.cycles,

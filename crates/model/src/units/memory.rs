@@ -5,6 +5,7 @@
 //! every level that they pass. Warming uses the same memory with `TIMED` off: lines arrive at once.
 
 mod code;
+mod coming;
 mod far;
 mod line;
 mod near;
@@ -173,12 +174,13 @@ impl Memory {
         }
         let line = address >> self.line_shift;
         let start = at + u64::from(translation.cycles);
-        let mut outcome = self.data_line::<TIMED>(line, is_store, start);
+        let mut outcome = self.data_line::<TIMED>(line, is_store, (at, start));
         let last = address.wrapping_add(size.max(1) - 1) >> self.line_shift;
         if last != line {
-            let other = self.data_line::<TIMED>(last, is_store, start);
+            let other = self.data_line::<TIMED>(last, is_store, (at, start));
             outcome.cycles = outcome.cycles.max(other.cycles) + 1;
             outcome.level = outcome.level.max(other.level);
+            outcome.from = outcome.from.max(other.from);
             outcome.split = true;
         }
         outcome.cycles += translation.cycles;
@@ -291,7 +293,7 @@ impl Memory {
     #[inline(never)]
     fn warm_older(&mut self, line: u64, is_store: bool) {
         let Some(state) = self.l1d.touch(line) else {
-            self.data_miss::<false>(line, is_store, 0);
+            self.data_miss::<false>(line, is_store, (0, 0));
             return;
         };
         state.write(is_store);
@@ -308,7 +310,7 @@ impl Memory {
         let read = start + u64::from(cycles);
         let there = match self.l2.touch(line) {
             Some(state) => state.ready().max(read + self.l2_cycles),
-            None => self.beyond_l2::<TIMED>(line, read, false).0,
+            None => self.beyond_l2::<TIMED>(line, read, false).ready,
         };
         if !TIMED {
             return 0;
@@ -317,47 +319,66 @@ impl Memory {
         there.saturating_sub(at + u64::from(cycles)) as u32
     }
 
+    /// Uses a line that was asked for at a time, and whose address was translated at another.
     #[inline]
-    fn data_line<const TIMED: bool>(&mut self, line: u64, is_store: bool, at: u64) -> Outcome {
-        let l1_cycles = self.l1d_cycles;
+    fn data_line<const TIMED: bool>(
+        &mut self,
+        line: u64,
+        is_store: bool,
+        (asked, at): (u64, u64),
+    ) -> Outcome {
         let Some(state) = self.l1d.touch(line) else {
-            return self.data_miss::<TIMED>(line, is_store, at);
+            return self.data_miss::<TIMED>(line, is_store, (asked, at));
         };
         state.write(is_store);
         let guessed = state.ask();
         self.l1d_newest.note(line, key(line, state.is_dirty()));
-        let wait = state.ready().saturating_sub(at);
         self.counts.prefetches_useful += u64::from(guessed);
+        let in_time = at + u64::from(self.l1d_cycles);
+        let joined = TIMED && state.ready() > in_time;
+        let (there, from) = match joined {
+            true => self.l1d_comes(line, asked),
+            false => (in_time, Level::L1),
+        };
         Outcome {
-            cycles: l1_cycles.max(wait as u32),
+            cycles: there.max(in_time).saturating_sub(at) as u32,
             level: Level::L1,
+            from,
             translation: Translation::default(),
-            joined: wait > u64::from(l1_cycles),
+            joined,
             guessed,
             split: false,
         }
     }
 
     #[inline(never)]
-    fn data_miss<const TIMED: bool>(&mut self, line: u64, is_store: bool, at: u64) -> Outcome {
+    fn data_miss<const TIMED: bool>(
+        &mut self,
+        line: u64,
+        is_store: bool,
+        (asked, at): (u64, u64),
+    ) -> Outcome {
         self.counts.l2_data += 1;
-        let (ready, level) = if TIMED {
+        let brought = if TIMED {
             let start = self.l1d_misses.admit(at);
             self.counts.wait_cycles += start.saturating_sub(at.max(self.waited_until));
             self.waited_until = self.waited_until.max(start);
-            let (ready, level) = self.beyond::<true>(line, start);
-            self.l1d_misses.hold(start, ready);
-            (ready, level)
+            let brought = self.beyond::<true>(line, start);
+            self.l1d_misses.hold(start, brought.ready);
+            brought
         } else {
             self.beyond::<false>(line, 0)
         };
-        self.fill_l1d(line, Line::new(ready, is_store, false));
+        let mut state = brought.line(asked);
+        state.write(is_store);
+        self.fill_l1d(line, state);
         if let Some(next) = self.guess_of(line) {
             self.guess_l1d::<TIMED>(next, at);
         }
         Outcome {
-            cycles: ready.saturating_sub(at) as u32,
-            level,
+            cycles: brought.ready.saturating_sub(at) as u32,
+            level: brought.level,
+            from: brought.from,
             translation: Translation::default(),
             joined: false,
             guessed: false,
@@ -409,8 +430,8 @@ impl Memory {
             return;
         }
         self.counts.prefetches_l1 += 1;
-        let (ready, _) = self.beyond::<TIMED>(line, at);
-        self.fill_l1d(line, Line::new(ready, false, true));
+        let brought = self.beyond::<TIMED>(line, at);
+        self.fill_l1d(line, brought.line(at).guessed(true));
     }
 }
 

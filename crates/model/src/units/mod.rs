@@ -35,3 +35,8 @@ pub enum Level {
     /// Behind all caches.
     Memory,
 }
+
+impl Level {
+    /// Every level, in order of its number.
+    pub(crate) const ALL: [Level; 4] = [Level::L1, Level::L2, Level::L3, Level::Memory];
+}

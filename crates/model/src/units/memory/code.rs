@@ -1,6 +1,7 @@
 //! The code side: fetching lines of instructions.
 
-use super::{Line, Memory, NO_LINE, Outcome};
+use super::outer::Brought;
+use super::{Memory, NO_LINE, Outcome};
 use crate::units::Level;
 use crate::units::tlb::Translation;
 
@@ -21,6 +22,7 @@ impl Memory {
                 Outcome {
                     cycles: state.ready().saturating_sub(in_time) as u32,
                     level: Level::L1,
+                    from: state.from(),
                     translation,
                     joined: state.ready() > in_time,
                     guessed: state.ask(),
@@ -77,7 +79,7 @@ impl Memory {
 
     #[inline(never)]
     fn code_miss<const TIMED: bool>(&mut self, line: u64, at: u64) -> Outcome {
-        let (ready, level) = self.fill_code::<TIMED>(line, at, false);
+        let Brought { ready, level, from } = self.fill_code::<TIMED>(line, at, false);
         if self.code_next_line && self.l1i.peek(line + 1).is_none() {
             self.fill_code::<TIMED>(line + 1, at, true);
         }
@@ -85,6 +87,7 @@ impl Memory {
         Outcome {
             cycles: past_pipeline as u32,
             level,
+            from,
             translation: Translation::default(),
             joined: false,
             guessed: false,
@@ -92,15 +95,15 @@ impl Memory {
         }
     }
 
-    fn fill_code<const TIMED: bool>(&mut self, line: u64, at: u64, is_guess: bool) -> (u64, Level) {
+    fn fill_code<const TIMED: bool>(&mut self, line: u64, at: u64, is_guess: bool) -> Brought {
         self.counts.l2_code += 1;
         let start = if TIMED { self.l1i_misses.admit(at) } else { 0 };
-        let (ready, level) = self.beyond::<TIMED>(line, start);
+        let brought = self.beyond::<TIMED>(line, start);
         if TIMED {
-            self.l1i_misses.hold(start, ready);
+            self.l1i_misses.hold(start, brought.ready);
         }
-        self.l1i.insert(line, Line::new(ready, false, is_guess));
+        self.l1i.insert(line, brought.line(at).guessed(is_guess));
         self.l1i_newest.note(line, if is_guess { NO_LINE } else { line });
-        (ready, level)
+        brought
     }
 }

@@ -120,7 +120,7 @@ impl Memory {
     /// was guessed and not asked for is in the caches all the same.
     fn guess_last(&mut self, line: u64) {
         let Some(l3) = self.l3.as_mut().filter(|l3| l3.peek(line).is_none()) else { return };
-        let left = l3.insert(line, Line::new(0, false, true));
+        let left = l3.insert(line, Line::here(false, true));
         self.counts.writebacks_memory += u64::from(left.is_some_and(|(_, was)| was.is_dirty()));
         self.counts.memory_reads += 1;
     }
@@ -132,7 +132,7 @@ impl Memory {
             if self.l2.touch(line).is_some() {
                 continue;
             }
-            if let Some((left, was)) = self.l2.insert(line, Line::new(0, false, false)) {
+            if let Some((left, was)) = self.l2.insert(line, Line::here(false, false)) {
                 self.counts.prefetches_useless += u64::from(was.is_guess());
                 self.leave_l2(left, was);
             }

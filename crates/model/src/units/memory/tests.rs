@@ -60,6 +60,53 @@ fn a_second_access_to_a_line_on_its_way_waits_for_the_same_moment() {
     assert_eq!(memory.data::<true>(1, 0, 8, false, 1000).cycles, 380);
     let joined = memory.data::<true>(1, 8, 8, false, 1100);
     assert_eq!((joined.cycles, joined.joined), (280, true));
+    // It hits the first level, and waits for memory.
+    assert_eq!((joined.level, joined.from), (Level::L1, Level::Memory));
+    let after = memory.data::<true>(1, 8, 8, false, 1400);
+    assert_eq!((after.cycles, after.joined, after.from), (4, false, Level::L1));
+}
+
+#[test]
+fn whoever_asks_later_but_for_an_earlier_time_has_the_line_as_soon_as_if_it_had_brought_it() {
+    let mut memory = quiet(&[("tlbs.page_bytes", "1073741824")]);
+    memory.data::<true>(1, 1 << 29, 8, false, 0);
+    assert_eq!(memory.data::<true>(1, 0, 8, false, 1100).cycles, 380);
+    let sooner = memory.data::<true>(1, 8, 8, false, 1000);
+    assert_eq!((sooner.cycles, sooner.joined, sooner.from), (380, true, Level::Memory));
+    // The line is there at 1380 from now on, for whoever asks later still.
+    assert_eq!(memory.data::<true>(1, 16, 8, false, 1200).cycles, 180);
+    assert_eq!(memory.data::<true>(1, 16, 8, false, 1100).cycles, 280);
+}
+
+#[test]
+fn who_waits_for_a_line_that_the_second_level_waits_for_waits_for_memory() {
+    let mut memory = quiet(&[("tlbs.page_bytes", "1073741824"), ("caches.l1d.ways", "1")]);
+    memory.data::<true>(1, 1 << 29, 8, false, 0);
+    memory.data::<true>(1, 0, 8, false, 1000);
+    // The first level holds one line of a set, and lets go of the one that is on its way.
+    memory.data::<true>(1, 1 << 20, 8, false, 1010);
+    let again = memory.data::<true>(1, 0, 8, false, 1100);
+    assert_eq!((again.level, again.from, again.cycles), (Level::L2, Level::Memory, 280));
+}
+
+#[test]
+fn a_line_keeps_what_it_is_told_in_its_word() {
+    for (asked, ready, from) in
+        [(0, 0, Level::L1), (7, 21, Level::L2), (1 << 40, (1 << 40) + 4000, Level::Memory)]
+    {
+        let mut line = Line::coming(asked, ready, from).guessed(true);
+        line.write(true);
+        assert_eq!((line.ready(), line.from(), line.is_dirty()), (ready, from, true));
+        assert_eq!(line.had_it_been_asked(asked), None);
+        assert!(line.ask() && !line.is_guess());
+        if let Some(sooner) = asked.checked_sub(3) {
+            assert_eq!(line.had_it_been_asked(sooner), Some(ready - 3));
+            line.comes_at(sooner, ready - 3);
+            assert_eq!((line.ready(), line.from(), line.is_dirty()), (ready - 3, from, true));
+        }
+    }
+    // Nothing is known of who took longer than can be told.
+    assert_eq!(Line::coming(100, 100 + 5000, Level::Memory).had_it_been_asked(0), None);
 }
 
 #[test]

@@ -10,6 +10,8 @@ pub struct Outcome {
     pub cycles: u32,
     /// Where the line was.
     pub level: Level,
+    /// Whence what it waited for comes: beyond where the line was, if it was still on its way there.
+    pub from: Level,
     /// What the translation cost; it is part of `cycles`.
     pub translation: Translation,
     /// The line was on its way already.
