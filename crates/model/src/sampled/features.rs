@@ -1,5 +1,7 @@
 //! What is counted beside the windows that cycles follow from.
 
+use std::ops::Range;
+
 use crate::event::{Counts, Event};
 use crate::units::memory::Memory;
 use crate::warm::BranchCounts;
@@ -10,6 +12,9 @@ pub(super) const FEATURES: usize = 10;
 /// Instructions, and what happened to them that costs time. The units count these the same whether
 /// they are warmed or timed.
 pub(super) type Features = [f64; FEATURES];
+
+/// What caches and translation lacked.
+pub(super) const LACKED: Range<usize> = 3..9;
 
 /// How long the blocks that ran usually take.
 pub(super) const USUAL: usize = 9;

@@ -24,6 +24,7 @@ mod features;
 mod fit;
 mod novelty;
 mod observed;
+mod overlap;
 mod phases;
 mod plan;
 mod reaching;
@@ -49,6 +50,7 @@ use crate::warm::{Units, Warmer};
 use features::Features;
 use fit::Fitted;
 use observed::Observed;
+use overlap::Overlap;
 use plan::Stratum;
 use reaching::Reaching;
 use recalled::Recalled;
@@ -118,6 +120,8 @@ pub struct SampledCore {
     /// How long priming must be.
     settling: Settling,
     surprise: Surprise,
+    /// How much of what misses take alone windows wait for.
+    overlap: Overlap,
     /// Whether the predictor hears of all that is skipped, and how often it would be wrong besides if it
     /// did not: in the stratum under way, an instruction.
     steering: Steering,
@@ -193,6 +197,7 @@ impl SampledCore {
             reaching: Reaching::new(),
             settling: Settling::new(&plan, machine),
             surprise: Surprise::default(),
+            overlap: Overlap::default(),
             steering: Steering::default(),
             more_mispredicted: 0.0,
             fit_at: 2,

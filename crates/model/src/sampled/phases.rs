@@ -199,6 +199,8 @@ impl SampledCore {
         });
         if let Some(window) = &self.window {
             self.surprise.saw(&window.window, self.windows);
+            let prices = self.prior.lacking();
+            self.overlap.note(&window.window, &prices, |event| window.rate(event));
         }
         self.part_from_new_code();
     }

@@ -10,15 +10,13 @@
 //! and translation lack is compared over more than the window, from the middle of the usual warming on:
 //! that tells more surely whether there is a bias, if less surely how large it is.
 
+use super::features::LACKED;
 use super::plan::reaching;
 use super::{LINES_TOGETHER, SampledCore};
 use crate::event::{Counts, Event};
 use crate::stream::{Access, BlockId, CoreListener};
 use crate::units::memory::Memory;
 use crate::warm::Units;
-
-/// Where what is lacked begins among the features.
-const FIRST_LACKED: usize = 3;
 
 /// One block that ran.
 #[derive(Clone, Copy, Debug)]
@@ -105,13 +103,13 @@ impl SampledCore {
         }
     }
 
-    /// What was lacked since, by what it takes at first sight, over so many instructions.
+    /// What was lacked since, by what windows wait for it, over so many instructions.
     fn lacked_since(&self, before: &Lacked, instructions: u64) -> f64 {
         let now = lacked(self.warmer.memory());
-        let costs = self.prior.cycles.iter().skip(FIRST_LACKED);
+        let costs = &self.prior.cycles[LACKED];
         let cycles = now.iter().zip(before).zip(costs);
         let cycles: f64 = cycles.map(|((now, before), cost)| (now - before) as f64 * cost).sum();
-        cycles / instructions.max(1) as f64
+        self.overlap.share() * cycles / instructions.max(1) as f64
     }
 
     /// The window is over, and the next block is at `pc`: if it was warmed for longer than most, how

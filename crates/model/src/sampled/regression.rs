@@ -1,6 +1,6 @@
 //! Least squares with weights, on few features, beginning from what a machine's latencies suggest.
 
-use super::features::{FEATURES, Features, product};
+use super::features::{FEATURES, Features, LACKED, product};
 use super::reaching::FromMemory;
 use crate::machine::Machine;
 
@@ -37,6 +37,11 @@ impl Prior {
         let cycles = halves.map(|latency| latency / 2.0);
         let from_memory = FromMemory::of(machine.caches.l3.is_some());
         Prior { cycles, scale, memory_cycles: memory, from_memory, mispredict_cycles: mispredict }
+    }
+
+    /// The same of what caches and translation lack, and 0 of the others.
+    pub(super) fn lacking(&self) -> Features {
+        std::array::from_fn(|k| if LACKED.contains(&k) { self.cycles[k] } else { 0.0 })
     }
 }
 
