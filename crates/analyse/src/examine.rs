@@ -285,10 +285,21 @@ fn happened(request: &Request<'_>) -> Happened {
     Happened {
         code_misses: counts(Sampled::CodeMisses),
         code_tlb_misses: counts(Sampled::CodeTlbMisses),
-        data_misses: counts(Sampled::DataMisses),
+        data_misses: data_misses(counts(Sampled::DataMisses), counts(Sampled::DataJoins)),
         data_tlb_misses: counts(Sampled::DataTlbMisses),
         mispredicts: counts(Sampled::Mispredicts),
     }
+}
+
+/// Loads that waited for a line, as far as that was counted: whoever joins a line that another brings
+/// waits for it as well, though it has not missed. Where joins were not counted they are passed over, as
+/// a miss counter does.
+fn data_misses(misses: Option<Vec<f64>>, joins: Option<Vec<f64>>) -> Option<Vec<f64>> {
+    let mut all = misses?;
+    for (count, joined) in all.iter_mut().zip(joins.unwrap_or_default()) {
+        *count += joined;
+    }
+    Some(all)
 }
 
 /// Divides an instruction's samples into execution, static stalls, dynamic stalls and noise.

@@ -25,6 +25,8 @@ pub enum Sampled {
     CodeTlbMisses,
     /// Loads that missed the first-level data cache.
     DataMisses,
+    /// Loads that hit it where their line was still on its way.
+    DataJoins,
     /// Loads that missed the data TLB.
     DataTlbMisses,
     /// Mispredicted branches.
@@ -43,7 +45,10 @@ impl Sampled {
             "taken-branches" => Some(Sampled::TakenBranches),
             "imiss" | "l1i-misses" | "L1-icache-load-misses" => Some(Sampled::CodeMisses),
             "itlb-misses" | "iTLB-load-misses" => Some(Sampled::CodeTlbMisses),
-            "dmiss" | "l1d-load-misses" | "L1-dcache-load-misses" => Some(Sampled::DataMisses),
+            "dmiss" | "l1d-load-misses" | "L1-dcache-load-misses" | "mem_load_retired.l1_miss" => {
+                Some(Sampled::DataMisses)
+            }
+            "l1d-fill-hits" | "mem_load_retired.fb_hit" => Some(Sampled::DataJoins),
             "dtlb-load-misses" | "dTLB-load-misses" => Some(Sampled::DataTlbMisses),
             "branch-misses" => Some(Sampled::Mispredicts),
             _ => None,
@@ -156,7 +161,9 @@ mod tests {
         assert_eq!(Sampled::named("cycles:u"), Some(Sampled::Cycles));
         assert_eq!(Sampled::named("l1i-misses"), Sampled::named("imiss"));
         assert_eq!(Sampled::named("context-switches"), None);
-        for name in ["cycles", "l1i-misses", "l1d-load-misses", "branch-misses", "instructions"] {
+        assert_eq!(Sampled::named("mem_load_retired.fb_hit:p"), Some(Sampled::DataJoins));
+        let names = ["cycles", "l1i-misses", "l1d-load-misses", "l1d-fill-hits", "branch-misses"];
+        for name in names.into_iter().chain(["instructions"]) {
             assert!(model::event::Event::named(name).is_some(), "{name} is the core's");
         }
     }

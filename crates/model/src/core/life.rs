@@ -58,6 +58,9 @@ pub struct Life {
     pub translation_cycles: u32,
     /// Where it found its line.
     pub level: Level,
+    /// Of a load, whence what it waited for came: beyond where it found its line, if that was still on
+    /// its way there.
+    pub from: Level,
     /// The address that it touched, if any.
     pub address: Option<u64>,
     /// How many bytes from there on, at least.

@@ -36,6 +36,7 @@ pub(super) struct Found {
     /// Of a load that met a store, when that store's address was known; 0 where it need not be.
     pub(super) addressed: u64,
     pub(super) level: Level,
+    pub(super) from: Level,
     pub(super) missed_tlb: bool,
 }
 
@@ -52,6 +53,7 @@ impl Found {
             store: NOBODY,
             addressed: 0,
             level: Level::L1,
+            from: Level::L1,
             missed_tlb: false,
         }
     }

@@ -61,6 +61,7 @@ impl<W: Watcher> Engine<W> {
             miss_cycles: found.miss_cycles,
             translation_cycles: found.translation_cycles,
             level: found.level,
+            from: found.from,
             address: found.address,
             bytes: found.bytes,
             mispredicted: false,

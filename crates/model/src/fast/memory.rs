@@ -173,6 +173,7 @@ impl<W: Watcher> Engine<W> {
             store,
             addressed,
             level: outcome.level,
+            from: outcome.from,
             missed_tlb: translated,
         }
     }

@@ -431,6 +431,9 @@ fn a_watcher_sees_every_micro_op_once_with_its_stages_in_order() {
         assert!(seen.iter().map(|l| l.committed).is_sorted(), "{name}");
         let misses = seen.iter().filter(|l| l.mispredicted).count() as u64;
         assert_eq!(misses, counts[Event::BranchMisses], "{name}");
+        let joins = seen.iter().filter(|l| l.class.is_load() && !l.missed_l1d && l.from > l.level);
+        assert_eq!(joins.count() as u64, counts[Event::L1dJoins], "{name}");
+        assert!(counts[Event::L1dJoins] > 0, "{name}");
     }
 }
 

@@ -38,6 +38,7 @@ fn life(pc: u64, class: Class) -> Life {
         miss_cycles: 0,
         translation_cycles: 0,
         level: Level::L1,
+        from: Level::L1,
         address: None,
         bytes: 0,
         mispredicted: false,

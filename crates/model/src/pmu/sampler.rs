@@ -18,6 +18,7 @@ use crate::cause::Cause;
 use crate::core::{Life, Stalled, Watcher};
 use crate::event::Event;
 use crate::machine::{Class, Machine};
+use crate::units::Level;
 use crate::uop::Flow;
 
 /// Whom a sample of time points at.
@@ -307,6 +308,7 @@ fn can_sample(event: Event) -> bool {
             | E::L1iMisses
             | E::L2CodeMisses
             | E::L1dLoadMisses
+            | E::L1dJoins
             | E::L2LoadMisses
             | E::Divides
             | E::Multiplies
@@ -328,6 +330,7 @@ fn weight(event: Event, life: &Life) -> u64 {
         Event::L1iMisses => life.missed_l1i && life.is_last,
         Event::L2CodeMisses => life.missed_l2i && life.is_last,
         Event::L1dLoadMisses => life.class.is_load() && life.missed_l1d,
+        Event::L1dJoins => life.class.is_load() && !life.missed_l1d && life.from > Level::L1,
         Event::L2LoadMisses => life.class.is_load() && life.missed_l2d,
         Event::Divides => matches!(life.class, Class::Div32 | Class::Div64),
         Event::Multiplies => life.class == Class::Mul,

@@ -173,6 +173,7 @@ impl<W: Watcher> ReferenceCore<W> {
             miss_cycles: entry.miss_cycles,
             translation_cycles: entry.translation_cycles,
             level: entry.level,
+            from: entry.from,
             address: entry.pieces.first().map(|piece| piece.address),
             bytes: entry.pieces.first().map_or(0, |piece| piece.size.min(64) as u8),
             mispredicted: entry.mispredicted,

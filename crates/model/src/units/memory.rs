@@ -181,6 +181,8 @@ impl Memory {
             outcome.cycles = outcome.cycles.max(other.cycles) + 1;
             outcome.level = outcome.level.max(other.level);
             outcome.from = outcome.from.max(other.from);
+            // Whoever misses one of them is no joiner.
+            outcome.joined = (outcome.joined || other.joined) && outcome.level == Level::L1;
             outcome.split = true;
         }
         outcome.cycles += translation.cycles;

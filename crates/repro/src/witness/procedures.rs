@@ -223,6 +223,7 @@ impl Loaded {
                 (Line::CodeMisses, Sampled::CodeMisses, periods.events),
                 (Line::DataMisses, Sampled::DataMisses, periods.events),
                 (Line::Mispredicts, Sampled::Mispredicts, periods.events),
+                (Line::DataJoins, Sampled::DataJoins, periods.events),
             ]);
         }
         let mut draws = Draws::new(used.seed as u64);

@@ -27,6 +27,8 @@ pub enum Line {
     DataMisses,
     /// Mispredicts, by the branch.
     Mispredicts,
+    /// Loads that waited for a line on its way, by the load.
+    DataJoins,
     /// Cycles that found a conditional branch about to be taken.
     Taken,
     /// Cycles that found a conditional branch about to go straight on.
@@ -40,16 +42,16 @@ pub enum Line {
 }
 
 /// How many there are.
-pub const LINES: usize = 11;
+pub const LINES: usize = 12;
 /// How many of them counters are programmed for.
-const SAMPLED: usize = 6;
+const SAMPLED: usize = 7;
 /// Cycles between the two interrupts of a double sample.
 pub const GAP_CYCLES: u64 = 16;
 /// Branches in a stack: as many as the last-branch records of current cores hold at least.
 pub const STACK: usize = 16;
 
 /// Whether a sample names who made the counter overflow, rather than who retires next.
-const IS_PRECISE: [bool; SAMPLED] = [false, false, true, true, true, true];
+const IS_PRECISE: [bool; SAMPLED] = [false, false, true, true, true, true, true];
 
 /// The shortest and the longest period around a mean.
 fn around(period: u64) -> (u64, u64) {
@@ -71,6 +73,7 @@ fn samplings(periods: &Periods) -> [Sampling; SAMPLED] {
         sampling(Event::L1iMisses, periods.events, now),
         sampling(Event::L1dLoadMisses, periods.events, now),
         sampling(Event::BranchMisses, periods.events, now),
+        sampling(Event::L1dJoins, periods.events, now),
     ]
 }
 
