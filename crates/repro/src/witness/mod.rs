@@ -117,7 +117,7 @@ pub struct Witness {
 /// collection gave.
 pub const SAMPLES: u64 = 400_000;
 /// The format of what is kept.
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 
 /// Periods for a run of so many instructions. A counter of the 21164 has 16 bits.
 fn periods(instructions: u64, is_in_order: bool) -> Periods {
